@@ -6,18 +6,21 @@
  *     least = min over configurations c of own(c) + parts of the elements of c
  *
  * and where a state has paid for some elements already, that less the ops' parts of those.  This is so for any parts, so how they are found
- * needs no trust: keep() makes whole numbers of what a search in floating point proposes, and from there on only what is free is handed out.
+ * needs no trust: propose_once() makes whole numbers of what a search in floating point proposes, and from there on only what is free is handed out.
  *
  *   propose  parts p and shares x of configurations (of each op adding up to 1) move against each other: x towards configurations that are cheap
- *            under p, p towards elements that are asked for much (primal-dual hybrid gradient of the linear relaxation)
+ *            under p, by factors, p towards elements that are asked for much (primal-dual hybrid gradient of the linear relaxation); rounds of such
+ *            strides end at their averages, are settled, and begin again there
  *   settle   each op, first to last and back, takes all that is free and leaves what it can without a lower least
  *
  * Costs are one number here: major times more than all minors can add up to, and minor. */
 #include "cert_table.h"
 #include <string.h>
 
-enum { PROPOSALS = 300, SETTLINGS = 12 };
-#define STRIDE 0.4
+enum { STRIDES = 100, MOST_ROUNDS = 10, FEW_ROUNDS = 3, SETTLINGS = 12, STRIDE_WORK = 4 };
+#define SHARE_STRIDE 2.0
+#define PART_STRIDE 0.6
+#define LEAST_SHARE 1e-12
 
 typedef struct {
     const rl_cert_table *t;
@@ -96,14 +99,19 @@ static void list_users(rl_arena *mem, sharing *x) {
 
 /* ---- propose ---- */
 
-typedef struct { double unit, *part, *pull, *share, *now, *over; uint32_t *beg, *user; } proposal; /* of element e: user[beg[e]] .. places in s->elem */
+/* share, sum_share: of the configurations of all steps, one after the other; sums: of the round. */
+typedef struct {
+    double unit, *part, *sum_part, *pull, *share, *sum_share, *now, *over;
+    uint32_t *beg, *user; /* of element e: user[beg[e]] .. places in s->elem */
+    uint32_t ncfg;
+} proposal;
 
-/* Lowers v[0..n-1] alike, and raises to 0 what falls below it, until they add up to total; which they exceed, or exact. */
-static void level(double *v, uint32_t n, double total, bool exact) {
+/* Lowers v[0..n-1] alike, and raises to 0 what falls below it, until they add up to total, if they exceed it. */
+static void level(double *v, uint32_t n, double total) {
     double off = 0, sum = 0;
     uint32_t above = n, was = n + 1;
-    for (uint32_t i = 0; i < n; i++) sum += exact ? v[i] : RL_MAX(v[i], 0.0);
-    if (!exact && sum <= total) above = 0;
+    for (uint32_t i = 0; i < n; i++) sum += RL_MAX(v[i], 0.0);
+    if (sum <= total) above = 0;
     for (bool first = true; above && above < was; first = false) {
         double in = 0;
         uint32_t m = 0;
@@ -119,11 +127,12 @@ static void level(double *v, uint32_t n, double total, bool exact) {
 
 static proposal start(rl_arena *mem, const sharing *x) {
     const rl_cert_table *t = x->t;
-    uint32_t n = x->s->beg[t->nstep], ncfg = 0, most = 0, at = 0;
-    proposal p = {.part = rl_new(mem, double, n), .pull = rl_new(mem, double, n), .over = rl_new(mem, double, t->nstep),
+    uint32_t n = x->s->beg[t->nstep], most = 0, at = 0;
+    proposal p = {.part = rl_new(mem, double, n), .sum_part = rl_new(mem, double, n), .pull = rl_new(mem, double, n), .over = rl_new(mem, double, t->nstep),
                   .beg = rl_new(mem, uint32_t, (size_t)t->nelem + 1), .user = rl_new(mem, uint32_t, n)};
-    for (uint32_t i = 0; i < t->nstep; i++) ncfg += t->step[i].ncfg, most = RL_MAX(most, t->step[i].ncfg);
-    p.share = rl_new(mem, double, ncfg);
+    for (uint32_t i = 0; i < t->nstep; i++) p.ncfg += t->step[i].ncfg, most = RL_MAX(most, t->step[i].ncfg);
+    p.share = rl_new(mem, double, p.ncfg);
+    p.sum_share = rl_new(mem, double, p.ncfg);
     p.now = rl_new(mem, double, most);
     for (uint32_t k = 0; k < n; k++) p.beg[x->s->elem[k]]++;
     for (uint32_t e = 0; e < t->nelem; e++) at = p.beg[e] += at;
@@ -134,21 +143,31 @@ static proposal start(rl_arena *mem, const sharing *x) {
         uint32_t e = x->s->elem[k];
         p.part[k] = (double)x->free[e] / p.unit / (p.beg[e + 1] - p.beg[e]);
     }
+    double *share = p.share;
+    for (uint32_t i = 0; i < t->nstep; share += t->step[i++].ncfg)
+        for (uint32_t c = 0; c < t->step[i].ncfg; c++) share[c] = 1.0 / t->step[i].ncfg;
     return p;
 }
 
-static void move_shares(const sharing *x, proposal *p, uint32_t i, double *share) {
+/* first: the place of the step's configurations among all. */
+static void move_shares(const sharing *x, proposal *p, uint32_t i, size_t first) {
     const rl_cert_step *s = &x->t->step[i];
     const uint32_t *slot = x->slot + x->first[i];
+    double *share = p->share + first, *sum = p->sum_share + first, least = 1e300, all = 0;
     for (uint32_t c = 0; c < s->ncfg; c++) {
         double cost = (double)number_of(x->s, s->own[c]) / p->unit;
         for (uint32_t k = s->start[c]; k < s->start[c + 1]; k++) cost += p->part[slot[k]];
-        p->now[c] = share[c] - STRIDE * cost;
+        p->now[c] = cost;
+        least = RL_MIN(least, cost);
     }
-    level(p->now, s->ncfg, 1, true);
     for (uint32_t c = 0; c < s->ncfg; c++) {
-        double ahead = 2 * p->now[c] - share[c];
-        share[c] = p->now[c];
+        double z = SHARE_STRIDE * (p->now[c] - least); /* exp(-z), nearly */
+        all += p->now[c] = RL_MAX(share[c], LEAST_SHARE) / (1 + z + z * z / 2);
+    }
+    for (uint32_t c = 0; c < s->ncfg; c++) {
+        double next = p->now[c] / all, ahead = 2 * next - share[c];
+        share[c] = next;
+        sum[c] += next;
         for (uint32_t k = s->start[c]; k < s->start[c + 1]; k++) p->pull[slot[k]] += ahead;
     }
 }
@@ -157,28 +176,33 @@ static void move_parts(const sharing *x, proposal *p, uint32_t e) {
     uint32_t n = p->beg[e + 1] - p->beg[e];
     const uint32_t *user = p->user + p->beg[e];
     for (uint32_t i = 0; i < n; i++) {
-        p->over[i] = RL_MAX(p->part[user[i]] + STRIDE * p->pull[user[i]], 0.0);
+        p->over[i] = RL_MAX(p->part[user[i]] + PART_STRIDE * p->pull[user[i]], 0.0);
         p->pull[user[i]] = 0;
     }
-    level(p->over, n, (double)number_of(x->s, x->t->weight[e]) / p->unit, false);
-    for (uint32_t i = 0; i < n; i++) p->part[user[i]] = p->over[i];
+    level(p->over, n, (double)number_of(x->s, x->t->weight[e]) / p->unit);
+    for (uint32_t i = 0; i < n; i++) p->sum_part[user[i]] += p->part[user[i]] = p->over[i];
 }
 
-static void propose(rl_arena *mem, sharing *x) {
-    proposal p = start(mem, x);
-    uint32_t ncfg = 0;
-    for (uint32_t i = 0; i < x->t->nstep; i++) {
-        for (uint32_t c = 0; c < x->t->step[i].ncfg; c++) p.share[ncfg + c] = 1.0 / x->t->step[i].ncfg;
-        ncfg += x->t->step[i].ncfg;
+static void take_average(double *v, double *sum, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = sum[i] / STRIDES;
+        sum[i] = 0;
     }
-    for (uint32_t round = 0; round < PROPOSALS; round++) {
-        double *share = p.share;
-        for (uint32_t i = 0; i < x->t->nstep; share += x->t->step[i++].ncfg) move_shares(x, &p, i, share);
-        for (uint32_t e = 0; e < x->t->nelem; e++) move_parts(x, &p, e);
+}
+
+/* One round: what it comes to, as whole numbers. */
+static void propose_once(sharing *x, proposal *p) {
+    for (uint32_t round = 0; round < STRIDES; round++) {
+        size_t first = 0;
+        for (uint32_t i = 0; i < x->t->nstep; first += x->t->step[i++].ncfg) move_shares(x, p, i, first);
+        for (uint32_t e = 0; e < x->t->nelem; e++) move_parts(x, p, e);
     }
+    take_average(p->share, p->sum_share, p->ncfg);
+    take_average(p->part, p->sum_part, x->s->beg[x->t->nstep]);
+    for (uint32_t e = 0; e < x->t->nelem; e++) x->free[e] = number_of(x->s, x->t->weight[e]);
     for (uint32_t k = 0; k < x->s->beg[x->t->nstep]; k++) {
         uint32_t e = x->s->elem[k];
-        double part = p.part[k] * p.unit;
+        double part = p->part[k] * p->unit;
         x->s->part[k] = part > 0 ? RL_MIN((int64_t)RL_MIN(part, 0x1p61), x->free[e]) : 0;
         x->free[e] -= x->s->part[k];
     }
@@ -217,32 +241,78 @@ static void settle_op(sharing *x, uint32_t i, bool rising) {
     }
 }
 
-static void settle(sharing *x, bool backward) {
+/* There and back; what all ops cost at least. */
+static int64_t settle_once(sharing *x, bool backward, bool rising) {
     uint32_t n = x->t->nstep;
+    int64_t total = 0;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        uint32_t k = i < n ? i : 2 * n - 1 - i;
+        settle_op(x, backward ? n - 1 - k : k, rising);
+    }
+    for (uint32_t i = 0; i < n; i++) total += x->s->least[i];
+    return total;
+}
+
+static void settle(sharing *x, bool backward) {
     int64_t total = -1, before = -2;
     for (uint32_t round = 0; round < SETTLINGS && total > before; round++) {
         before = total;
-        for (uint32_t i = 0; i < 2 * n; i++) {
-            uint32_t k = i < n ? i : 2 * n - 1 - i;
-            settle_op(x, backward ? n - 1 - k : k, round % 2 == 0);
-        }
-        total = 0;
-        for (uint32_t i = 0; i < n; i++) total += x->s->least[i];
+        total = settle_once(x, backward, round % 2 == 0);
     }
 }
 
-/* ---- all ---- */
+/* ---- rounds ---- */
 
-bool rl_cert_share(rl_arena *mem, const rl_cert_table *t, bool backward, bool proposed, rl_cert_shares *s, uint64_t *work) {
+static uint64_t work_of(const sharing *x, uint32_t rounds) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < x->t->nstep; i++) n += x->t->step[i].start[x->t->step[i].ncfg];
+    return n * rounds;
+}
+
+/* Leaves the best parts of all rounds.  They end where the claim is reached, or a round brings little of what is missing. */
+static void propose(rl_arena *mem, sharing *x, bool backward, uint64_t maxwork, uint64_t *work) {
+    const rl_cert_table *t = x->t;
+    uint32_t n = x->s->beg[t->nstep];
+    proposal p = start(mem, x);
+    int64_t *part = rl_new(mem, int64_t, n), *left = rl_new(mem, int64_t, t->nelem), best = -1, enough = number_of(x->s, rl_key_sub(t->claim, t->base));
+    for (uint32_t i = 0; i < t->nstep; i++) enough += number_of(x->s, t->step[i].credit[backward]);
+    for (uint32_t round = 0; round < MOST_ROUNDS && *work <= maxwork; round++) {
+        propose_once(x, &p);
+        int64_t total = settle_once(x, backward, true), gain = total - best;
+        *work += work_of(x, STRIDES * STRIDE_WORK);
+        for (uint32_t k = 0; k < n; k++) p.part[k] = (double)x->s->part[k] / p.unit;
+        if (gain > 0) {
+            best = total;
+            memcpy(part, x->s->part, n * sizeof *part);
+            memcpy(left, x->free, t->nelem * sizeof *left);
+        }
+        if (best >= enough || (round + 1 >= FEW_ROUNDS && gain < (enough - best) / 16)) break;
+    }
+    memcpy(x->s->part, part, n * sizeof *part);
+    memcpy(x->free, left, t->nelem * sizeof *left);
+}
+
+bool rl_cert_share(rl_arena *mem, const rl_cert_table *t, bool backward, bool proposed, const rl_cert_shares *from, rl_cert_shares *s, uint64_t maxwork,
+                   uint64_t *work) {
     sharing x = {.t = t, .s = s};
     *s = (rl_cert_shares){0};
     if (!scale(t, s)) return false;
     list_elements(mem, &x);
     list_users(mem, &x);
-    if (proposed) propose(mem, &x);
+    if (from) memcpy(s->part, from->part, s->beg[t->nstep] * sizeof *s->part);
+    for (uint32_t k = 0; from && k < s->beg[t->nstep]; k++) x.free[s->elem[k]] -= s->part[k];
+    if (proposed && !from) propose(mem, &x, backward, maxwork, work);
     settle(&x, backward);
-    for (uint32_t i = 0; i < t->nstep; i++) *work += (uint64_t)t->step[i].start[t->step[i].ncfg] * (proposed ? PROPOSALS : SETTLINGS) / 4;
+    *work += work_of(&x, SETTLINGS) / 4;
     return true;
+}
+
+bool rl_shares_are_close(const rl_cert_shares *s, const rl_cert_table *t, bool backward) {
+    int64_t missing = number_of(s, rl_key_sub(t->claim, t->base));
+    for (uint32_t i = 0; i < t->nstep; i++) missing += number_of(s, t->step[i].credit[backward]) - s->least[i];
+    int64_t most = 0;
+    for (uint32_t e = 0; e < t->nelem; e++) most = RL_MAX(most, number_of(s, t->weight[e]));
+    return missing < most;
 }
 
 void rl_rest_begin(rl_cert_rest *r, rl_arena *mem, const rl_cert_table *t, const rl_cert_shares *s, bool backward) {

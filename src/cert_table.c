@@ -2,8 +2,9 @@
  *
  * A pass takes the ops one after another (cert_step.c, cert_select.c).  If no state is left whose cost is below the claim, the claim
  * holds.  One pass is enough for most components.  Where states were merged for want of room and some are left, the next pass goes the
- * other way, guided by what this one left after each op; it needs fewer states and so merges fewer, and may have twice as many.  From the second on
- * shares say what the ops to come cost at least (cert_share.c).  A pass that merged nothing decides.  Where two layouts meet a flow decides (cert_flow.c), after a pass or two: however many values are in use at
+ * other way, guided by what this one left after each op; it needs fewer states and so merges fewer, and may have twice as many.  From the second on,
+ * or where ops have many configurations from the first, shares say what the ops to come cost at least (cert_share.c); where these come close to the claim,
+ * few states are below it, and more may stay.  A pass that merged nothing decides.  Where two layouts meet a flow decides (cert_flow.c), after a pass or two: however many values are in use at
  * once, it needs no more. */
 #include "cert_table.h"
 
@@ -15,7 +16,7 @@
 #endif
 /* ALL_LAYERS: states recorded in a pass.  A state may have thousands of elements; MOST_ELEM: of all states after one op, and of all that
  * are recorded, to which each op adds OP_ELEM.  FEW: states before a flow is tried. */
-enum { FIRST_CAP = RL_CERT_CAP, FEW = (FIRST_CAP + 3) / 4, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24, OP_ELEM = 1 << 8 };
+enum { FIRST_CAP = RL_CERT_CAP, FEW = (FIRST_CAP + 3) / 4, CLOSE_CAP = 32 * FIRST_CAP, LARGE = 1 << 13, LARGE_OP = 16, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24, OP_ELEM = 1 << 8 };
 
 /* ---- room ---- */
 
@@ -139,12 +140,20 @@ static bool pass(rl_filler *d, rl_arena *record, const rl_layer_sets *other, rl_
 }
 
 /* Those of the pass to come; they are made once for each direction. */
-static void begin_shares(rl_filler *d, rl_cert_shares *shares) {
+static void begin_shares(rl_filler *d, rl_cert_shares shares[2][RL_CERT_NSHARE]) {
     for (d->nshare = 0; d->nshare < RL_CERT_NSHARE && !rl_filler_spent(d); d->nshare++) {
-        rl_cert_shares *s = &shares[d->nshare];
-        if (!s->major && !rl_cert_share(d->mem, d->t, d->backward, d->nshare > 0, s, &d->work)) break;
+        rl_cert_shares *s = &shares[d->backward][d->nshare], *other = &shares[!d->backward][d->nshare];
+        const rl_cert_shares *from = d->nshare > 0 && other->major ? other : NULL;
+        if (!s->major && !rl_cert_share(d->mem, d->t, d->backward, d->nshare > 0, from, s, d->maxwork, &d->work)) break;
         rl_rest_begin(&d->rest[d->nshare], d->mem, d->t, s, d->backward);
     }
+}
+
+/* Have the ops so many configurations that a pass without shares takes longer than these? */
+static bool is_large(const rl_cert_table *t) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->nstep; i++) n += t->step[i].ncfg;
+    return n > LARGE && n / t->nstep > LARGE_OP;
 }
 
 static rl_cert_verdict fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left) {
@@ -154,6 +163,7 @@ static rl_cert_verdict fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxs
     rl_cert_shares shares[2][RL_CERT_NSHARE] = {0};
     uint32_t most = RL_MIN(maxstate, RL_MAX((uint32_t)ALL_LAYERS / RL_MAX(t->nstep, 1u), (uint32_t)FIRST_CAP));
     rl_cert_verdict is = RL_CERT_TOO_MANY;
+    const bool large = is_large(t);
     make_room(&d);
     for (uint32_t i = 0; i < 2; i++) {
         rl_arena_init(&record[i], mem->ctx);
@@ -162,7 +172,8 @@ static rl_cert_verdict fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxs
     d.cap = RL_MIN((uint32_t)FIRST_CAP, maxstate);
     for (bool first = true; is == RL_CERT_TOO_MANY && d.cap <= most; first = false, d.backward = !d.backward) {
         rl_arena_free(&record[d.backward]);
-        if (!first) begin_shares(&d, shares[d.backward]);
+        if (!first || large) begin_shares(&d, shares);
+        if (d.nshare && rl_shares_are_close(d.rest[d.nshare - 1].s, t, d.backward)) d.cap = RL_MAX(d.cap, RL_MIN((uint32_t)CLOSE_CAP, most));
         if (!pass(&d, &record[d.backward], first ? NULL : layer[!d.backward], layer[d.backward])) break;
         const rl_layer_sets *end = &d.cur; /* one state at most: after the last op all sets are empty */
         if (!end->n) is = RL_CERT_HOLDS;

@@ -31,8 +31,13 @@ typedef struct {
 /* cert_share.c: of each step the elements that it may name, elem[beg[i]] .. elem[beg[i + 1]], and its part of their weight; what it costs at
  * least; what 1 of major counts. */
 typedef struct { uint32_t *beg, *elem; int64_t *part, *least, major; } rl_cert_shares;
-/* For passes in one direction; proposed: with more effort.  False where the costs are too large for it. */
-bool rl_cert_share(rl_arena *mem, const rl_cert_table *t, bool backward, bool proposed, rl_cert_shares *s, uint64_t *work);
+/* For passes in one direction; proposed: with more effort, or from those of the other direction (NULL: there are none).  False where the costs are too
+ * large for it. */
+bool rl_cert_share(rl_arena *mem, const rl_cert_table *t, bool backward, bool proposed, const rl_cert_shares *from, rl_cert_shares *s, uint64_t maxwork,
+                   uint64_t *work);
+
+/* Is less missing to the claim than what one element may weigh?  Then few states are below it, and it is better not to merge them. */
+bool rl_shares_are_close(const rl_cert_shares *s, const rl_cert_table *t, bool backward);
 
 /* The steps not taken yet: their parts, [nelem], and what they cost at least, credit included. */
 typedef struct { const rl_cert_shares *s; bool backward; int64_t *part, least; } rl_cert_rest;
