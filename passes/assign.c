@@ -324,21 +324,52 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
     return quicker_with_swaps(p, &q, b, tmp);
 }
 
-/* The fewest conversions once more, where more candidates may show that the bound can be reached. */
-static rl_status widen(rl_plan *p, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
+/* The same with more candidates: of the components chosen all configurations, where these are few, or what p->lifted leads to. */
+static rl_status solve_wider(rl_plan *p, const bool *chosen, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
     rl_posed x;
     rl_solution next;
+    const rl_saved *before = rl_candidates_save(p, tmp);
+    if (!rl_candidates_widen(p, chosen)) return RL_OK;
+    rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
+    RL_TRY(rl_posed_solve(p, &x, part_of(b), &next));
+    if (next.cost > sol->cost) rl_candidates_restore(p, before, NULL);
+    else *sol = next;
+    return RL_OK;
+}
+
+/* Noted, as long as the graph is what it is. */
+static void note_led(rl_pass_run *r, const rl_namings *all) {
+    rl_arena *mem = &r->g->mem;
+    rl_namings *to = rl_new(mem, rl_namings, 1);
+    for (uint32_t i = 0; i < all->n; i++) {
+        rl_naming x = all->p[i];
+        rl_push(mem, *to, ((rl_naming){x.cls, x.natom, rl_copy(mem, x.order, x.natom + 1u)}));
+    }
+    r->led = to;
+}
+
+/* The fewest conversions once more, where more candidates may show that the bound can be reached. */
+static rl_status widen(rl_pass_run *r, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
+    rl_plan *p = r->plan;
     bool any = false;
     for (uint32_t c = 0; c < p->ncomp; c++) any |= p->unproved[c];
     if (!any) return RL_OK;
-    const rl_saved *before = rl_candidates_save(p, tmp);
-    if (rl_candidates_widen(p, p->unproved)) {
-        rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
-        RL_TRY(rl_posed_solve(p, &x, part_of(b), &next));
-        if (next.cost > sol->cost) rl_candidates_restore(p, before, NULL);
-        else *sol = next;
-    }
+    const rl_namings lifted = p->lifted;
+    const int64_t before = sol->cost;
+    RL_TRY(solve_wider(p, p->unproved, s, plain, b, sol, tmp));
+    if (sol->cost < before && lifted.n) note_led(r, &lifted);
     return rl_bound_again(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, part_of(b));
+}
+
+/* A copy of the graph is planned as the graph was: with the candidates that the bound led to there. */
+static rl_status begin_as_led(rl_pass_run *r, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
+    rl_plan *p = r->plan;
+    for (uint32_t i = 0; i < r->led->n; i++) {
+        rl_naming x = r->led->p[i];
+        if (x.cls >= p->cls.n || p->cls.p[x.cls].natom != x.natom) return RL_OK; /* it is another one */
+    }
+    p->lifted = *r->led;
+    return solve_wider(p, rl_new(tmp, bool, p->ncomp), s, plain, b, sol, tmp);
 }
 
 /* The fewest conversions (objective bytes: the fewest bytes), whatever the target charges, and in round 0 what none can beat. */
@@ -350,9 +381,10 @@ static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, const bud
     RL_TRY(rl_posed_solve(p, &x, part_of(b), sol));
     if (before) rl_candidates_unfold(p, before, sol->optimal, sol->cfg);
     if (r->round == 0) {
+        r->led = NULL;
         RL_TRY(rl_bound(p, sol->cfg, sol->optimal && s->byte_shift == 0, s->bytes_first, !plain, part_of(b)));
-        RL_TRY(widen(p, s, plain, b, sol, tmp));
-    }
+        RL_TRY(widen(r, s, plain, b, sol, tmp));
+    } else if (r->led) RL_TRY(begin_as_led(r, s, plain, b, sol, tmp));
     r->out->conv_before = conversions(p, rl_new(tmp, uint32_t, p->op.n), tmp, NULL);
     return RL_OK;
 }

@@ -11,6 +11,8 @@
 #include "configs.h"
 
 #define BUDGET 20000   /* configurations looked at; level 0 is completed all the same */
+#define MANYMORE 10    /* times as many in all are too many to plan again; */
+#define MANYOPS 4096   /* as many of a graph with more ops than that, which needs much memory */
 #define FULLATOM 4     /* every order is a candidate where no class has more atoms */
 #define WIDEATOM 5     /* likewise, of components that could not be proved otherwise */
 
@@ -137,7 +139,7 @@ static void collect(rl_plan *p, const bool *comp, uint32_t maxlevel, rl_memo *m,
     rl_share_candidates(p);
     uint64_t total = 0;
     for (uint32_t k = 0; k < p->op.n; k++) total += rl_may_move(&p->op.p[k]) && p->active[p->op.p[k].comp] ? p->op.p[k].config.n : 0;
-    p->large |= budget < 0 || total > BUDGET;
+    p->large |= p->op.n > MANYOPS ? budget < 0 || total > BUDGET : total > MANYMORE * BUDGET;
 }
 
 void rl_logical_configs(rl_plan *p) {

@@ -103,7 +103,7 @@ static void name_orders(const lifter *l, const rl_plan *of, const uint32_t *cfg,
             uint8_t *all = rl_new(mem, uint8_t, c->natom + 1u);
             if (lifts) lift_order(c, &x->kept, l->dims + l->at[cls], x->order.p[order].p, all);
             else memcpy(all, x->order.p[order].p, c->natom);
-            rl_push(mem, *out, ((rl_naming){cls, all}));
+            rl_push(mem, *out, ((rl_naming){cls, c->natom, all}));
         }
     }
 }

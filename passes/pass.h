@@ -89,6 +89,7 @@ typedef struct {
     bool plainly; /* of it: without such plans */
     bool anew;    /* the plan was made again and was better */
     bool large;   /* so many candidates that the plan is made only once */
+    const struct rl_namings *led; /* the orders that the bound of round 0 led to, which a copy is planned with; NULL: none, or the graph is another one by now */
     bool gave_up; /* set by a pass that left the graph half-written: the input is kept */
 } rl_pass_run;
 /* Runs a job with what passes need set up around it. */

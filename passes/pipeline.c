@@ -149,6 +149,7 @@ static rl_status again(rl_pass_run *r) {
     for (uint32_t round = 0; round < 3 && out->rewrote && !r->large && !r->picked && !r->gave_up; round++) {
         int64_t before = out->conv_before, time_before = out->time_before;
         out->rewrote = false;
+        r->led = NULL;
         r->round = round + 1;
         RL_TRY(infer_written(r));
         if (!r->closed) r->g = rl_flat_make(r->g);

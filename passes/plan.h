@@ -39,8 +39,8 @@ typedef struct {
 typedef struct { const uint8_t *p; uint32_t level; } rl_order;
 
 /* An order of a class, by itself. */
-typedef struct { uint32_t cls; const uint8_t *order; } rl_naming;
-typedef struct { rl_naming *p; uint32_t n, cap; } rl_namings;
+typedef struct { uint32_t cls, natom; const uint8_t *order; } rl_naming;
+typedef struct rl_namings { rl_naming *p; uint32_t n, cap; } rl_namings;
 
 /* What the bound looks at of a class (bound.c). */
 typedef struct {
