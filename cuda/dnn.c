@@ -289,13 +289,20 @@ static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudn
     drop_engines(m->l, found);
 }
 
+/* Engines whose kernels cuDNN compiles take a tenth of a second and more each; of a network with hundreds of convolutions the last ones take what
+ * cuDNN names first. */
+#define MOST_TRYING 20.0 /* seconds, of a process */
+
 static void make_plan(rl_libs *l, rl_dnn_plan *p, const trial *t) {
     rl_dnn_maker m = {.l = l};
+    double start = rl_seconds();
+    if (l->trying > MOST_TRYING) t = NULL;
     rl_dnn_item graph = p->asked.graph(&m, p->asked.key);
     bool graphed = !m.bad;
     if (graphed) try_engines(&m, p, graph, CUDNN_HEUR_MODE_A, t);
     m.bad = false; /* the one kind of heuristics may fail where the other does not */
     if (graphed && !p->plan) try_engines(&m, p, graph, CUDNN_HEUR_MODE_FALLBACK, t);
+    if (t) l->trying += rl_seconds() - start;
     destroy(&m);
 }
 

@@ -31,6 +31,7 @@ struct rl_libs {
     cudnnBackendDescriptor_t pretended; /* a device that is not here (rl_dnn_pretend); NULL: the handle's */
     void *workspace;
     size_t nworkspace;
+    double trying;        /* seconds that trials of engines have taken */
     char said[400];       /* rl_libs_say */
     bool tf32;            /* RELAYOUT_TF32=1: float32 products may be made of 10 bits */
 #define F(name) __typeof__(&name) name;
