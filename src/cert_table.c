@@ -14,9 +14,17 @@
 #define RL_CERT_CAP 64
 #define RL_CERT_MADE (1 << 17)
 #endif
-/* ALL_LAYERS: states recorded in a pass.  A state may have thousands of elements; MOST_ELEM: of all states after one op, and of all that
- * are recorded, to which each op adds OP_ELEM.  FEW: states before a flow is tried. */
-enum { FIRST_CAP = RL_CERT_CAP, FEW = (FIRST_CAP + 3) / 4, CLOSE_CAP = 32 * FIRST_CAP, LARGE = 1 << 13, LARGE_OP = 16, MOST_MADE = RL_CERT_MADE, ALL_LAYERS = 1 << 21, MOST_ELEM = 1 << 24, OP_ELEM = 1 << 8 };
+enum {
+    FIRST_CAP = RL_CERT_CAP,
+    CLOSE_CAP = 32 * FIRST_CAP,   /* where shares come close to the claim */
+    FEW = (FIRST_CAP + 3) / 4,    /* states before a flow is tried */
+    LARGE = 1 << 13,              /* configurations of a table that begins with shares, */
+    LARGE_OP = 16,                /* and of its ops on the average */
+    MOST_MADE = RL_CERT_MADE,
+    ALL_LAYERS = 1 << 21,         /* states recorded in a pass */
+    MOST_ELEM = 1 << 24,          /* a state may have thousands of elements: of all states after one op, and of all that are recorded, */
+    OP_ELEM = 1 << 8,             /* to which each op adds as many */
+};
 
 /* ---- room ---- */
 
