@@ -338,7 +338,7 @@ static void solve_open(rl_arena *mem, memo *m, int64_t upper, double deadline) {
         double now = rl_work_seconds(), until = now + (deadline - now) / (n - k);
         open[k]->cover.upper = upper_of(m, open[k], upper);
         bool told = upper < INT64_MAX && open[k]->choice.cost < open[k]->cover.upper; /* the total that is known is not the least: what is matters less */
-        if (told) until = now + (until - now) / 4;
+        if (told) until = now + (until - now) / 2;
         if (!solve_rounded(mem, open[k], until)) rl_component_solve(mem, &open[k]->cover, until, &open[k]->choice);
     }
 }
