@@ -280,7 +280,6 @@ static void descend(rl_arena *mem, sharer *x, const uint32_t *seq, int64_t enoug
     memcpy(x->free, left, p->nelem * sizeof *left);
 }
 
-
 rl_shares rl_share_out(rl_arena *mem, const rl_cover *p, const uint32_t *seq, bool descends, const rl_shares *from, int64_t enough, double deadline) {
     rl_shares s = {.least = rl_new(mem, int64_t, p->nop)};
     sharer x = {.ctx = mem->ctx, .p = p, .s = &s, .free = rl_copy(mem, p->weight, p->nelem * sizeof *p->weight)};

@@ -307,18 +307,16 @@ bool rl_cert_share(rl_arena *mem, const rl_cert_table *t, bool backward, bool pr
     return true;
 }
 
-bool rl_shares_are_close(const rl_cert_shares *s, const rl_cert_table *t, bool backward) {
-    int64_t missing = number_of(s, rl_key_sub(t->claim, t->base));
-    for (uint32_t i = 0; i < t->nstep; i++) missing += number_of(s, t->step[i].credit[backward]) - s->least[i];
-    int64_t most = 0;
-    for (uint32_t e = 0; e < t->nelem; e++) most = RL_MAX(most, number_of(s, t->weight[e]));
-    return missing < most;
-}
-
 void rl_rest_begin(rl_cert_rest *r, rl_arena *mem, const rl_cert_table *t, const rl_cert_shares *s, bool backward) {
     *r = (rl_cert_rest){s, backward, rl_new(mem, int64_t, t->nelem), 0};
     for (uint32_t k = 0; k < s->beg[t->nstep]; k++) r->part[s->elem[k]] += s->part[k];
     for (uint32_t i = 0; i < t->nstep; i++) r->least += s->least[i] - number_of(s, t->step[i].credit[backward]);
+}
+
+bool rl_rest_is_close(const rl_cert_rest *r, const rl_cert_table *t) {
+    int64_t most = 0;
+    for (uint32_t e = 0; e < t->nelem; e++) most = RL_MAX(most, number_of(r->s, t->weight[e]));
+    return number_of(r->s, rl_key_sub(t->claim, t->base)) - r->least < most;
 }
 
 void rl_rest_take(rl_cert_rest *r, const rl_cert_table *t, uint32_t step) {

@@ -181,7 +181,7 @@ static rl_cert_verdict fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxs
     for (bool first = true; is == RL_CERT_TOO_MANY && d.cap <= most; first = false, d.backward = !d.backward) {
         rl_arena_free(&record[d.backward]);
         if (!first || large) begin_shares(&d, shares);
-        if (d.nshare && rl_shares_are_close(d.rest[d.nshare - 1].s, t, d.backward)) d.cap = RL_MAX(d.cap, RL_MIN((uint32_t)CLOSE_CAP, most));
+        if (d.nshare && rl_rest_is_close(&d.rest[d.nshare - 1], t)) d.cap = RL_MAX(d.cap, RL_MIN((uint32_t)CLOSE_CAP, most));
         if (!pass(&d, &record[d.backward], first ? NULL : layer[!d.backward], layer[d.backward])) break;
         const rl_layer_sets *end = &d.cur; /* one state at most: after the last op all sets are empty */
         if (!end->n) is = RL_CERT_HOLDS;

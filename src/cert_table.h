@@ -36,12 +36,11 @@ typedef struct { uint32_t *beg, *elem; int64_t *part, *least, major; } rl_cert_s
 bool rl_cert_share(rl_arena *mem, const rl_cert_table *t, bool backward, bool proposed, const rl_cert_shares *from, rl_cert_shares *s, uint64_t maxwork,
                    uint64_t *work);
 
-/* Is less missing to the claim than what one element may weigh?  Then few states are below it, and it is better not to merge them. */
-bool rl_shares_are_close(const rl_cert_shares *s, const rl_cert_table *t, bool backward);
-
 /* The steps not taken yet: their parts, [nelem], and what they cost at least, credit included. */
 typedef struct { const rl_cert_shares *s; bool backward; int64_t *part, least; } rl_cert_rest;
 void rl_rest_begin(rl_cert_rest *r, rl_arena *mem, const rl_cert_table *t, const rl_cert_shares *s, bool backward);
+/* Before any is taken: is less missing to the claim than what one element may weigh?  Then few states are below it, and it is better not to merge them. */
+bool rl_rest_is_close(const rl_cert_rest *r, const rl_cert_table *t);
 void rl_rest_take(rl_cert_rest *r, const rl_cert_table *t, uint32_t step);
 /* Does a state of this cost and set, with the rest, reach the claim? */
 bool rl_rest_reaches(const rl_cert_rest *r, const rl_cert_table *t, const uint32_t *set, uint32_t n, rl_cert_key cost);

@@ -71,8 +71,8 @@ class Net:
         e = self.op("Add", self.op("Erf", self.op("Div", h, self.number(2 ** 0.5))), self.number(1))
         return self.linear(self.op("Mul", self.op("Mul", h, e), self.number(0.5)), 4 * c, c)
 
-    def shift(self, x, by, axes):
-        for axis in axes:
+    def shift(self, x, by):
+        for axis in (1, 2):
             part = lambda a, b: self.op("Slice", x, *(self.const(np.array([k], np.int64)) for k in (a, b, axis)))
             x = self.op("Concat", part(by, 2 ** 31), part(0, by), axis=axis)
         return x
@@ -89,7 +89,9 @@ class Net:
         parts = self.turn(self.shape(self.dense(x, c, 3 * c), windows, tokens, 3, heads, c // heads), 2, 0, 3, 1, 4)
         q, k, v = (self.shape(t, windows, heads, tokens, c // heads) for t in self.thirds(parts))
         a = self.op("MatMul", q, self.turn(k, 0, 1, 3, 2))
-        a = self.op("Softmax", self.op("Add", a, self.const(np.zeros((heads, tokens, tokens), np.float32))) if self.opset < 17 else a, axis=-1 if self.opset >= 13 else 3)
+        if self.opset < 17:
+            a = self.op("Add", a, self.const(np.zeros((heads, tokens, tokens), np.float32)))
+        a = self.op("Softmax", a, axis=3)
         out = self.shape(self.turn(self.op("MatMul", a, v), 0, 2, 1, 3), windows, tokens, c)
         return self.dense(out, c, c)
 
@@ -124,11 +126,11 @@ def swin(size, window, heads, stages, blocks, c=12):
         for k in range(blocks):
             by = window // 2 if k % 2 and n > 1 else 0
             y = net.norm(x, c)
-            y = net.shift(y, by, (1, 2)) if by else y
+            y = net.shift(y, by) if by else y
             y = net.shape(net.turn(net.shape(y, 1, n, window, n, window, c), 0, 1, 3, 2, 4, 5), n * n, window * window, c)
             y = net.shape(net.attention(y, n * n, window * window, heads, c), 1, n, n, window, window, c)
             y = net.shape(net.turn(y, 0, 1, 3, 2, 4, 5), 1, s, s, c)
-            y = net.shift(y, s - by, (1, 2)) if by else y
+            y = net.shift(y, s - by) if by else y
             x = net.shape(net.op("Add", x, y), 1, s * s, c)
             x = net.shape(net.op("Add", x, net.mlp(x, c)), 1, s, s, c)
     y = net.op("ReduceMean", net.norm(x, c), axes=[1, 2], keepdims=0)
