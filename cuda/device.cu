@@ -11,9 +11,18 @@
 #include "k_reduce.h"
 #include "k_weave.h"
 
+/* From compute capability 9.0 on a launch may begin when all blocks of the one before it have (driver.c): it has its place by then, and waits here until
+ * that one has ended, and all it wrote is there. Every kernel does so first, so that what ended before that one has ended, too. */
+static __device__ __forceinline__ void wait_for_launch_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <class K> static __device__ __forceinline__ void run_kernel(const typename K::Params &p) {
     __shared__ typename K::Shared shared;
     typename K::Local local;
+    wait_for_launch_before();
     uint32_t n = K::steps(p);
     RL_UNROLL /* where the number of steps is known: each is compiled for itself */
     for (uint32_t i = 0; i < n; i++) {

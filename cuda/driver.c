@@ -17,13 +17,20 @@ typedef struct CUstream_st *cu_stream;
 typedef struct CUevent_st *cu_event;
 typedef struct CUgraph_st *cu_graph;
 typedef struct CUgraphExec_st *cu_exec;
-enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2 };
+enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, PTX_VERSION = 5, NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2 };
+enum { OVERLAPS = 90 /* compute capability whose kernels may begin early */, RECORDS_OVERLAP = 12030 /* the driver's version that records it */ };
+
+/* CUlaunchAttribute with CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, and CUlaunchConfig. */
+enum { BEGIN_EARLY = 6 };
+typedef struct { int id, pad; union { int early; char room[64]; } value; } cu_launch_attribute;
+typedef struct { unsigned grid[3], block[3], shared; cu_stream stream; const cu_launch_attribute *attribute; unsigned nattribute; } cu_launch;
 enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 }; /* results */
 
 /* CU(name here, name in the library, arguments) */
 #define FUNCTIONS(CU)                                                                                                \
     CU(init, "cuInit", (unsigned))                                                                                   \
     CU(error, "cuGetErrorString", (cu_result, const char **))                                                        \
+    CU(version, "cuDriverGetVersion", (int *))                                                                       \
     CU(count, "cuDeviceGetCount", (int *))                                                                           \
     CU(device, "cuDeviceGet", (cu_device *, int))                                                                    \
     CU(name, "cuDeviceGetName", (char *, int, cu_device))                                                            \
@@ -34,6 +41,7 @@ enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 }; /* resul
     CU(load, "cuModuleLoadData", (cu_module *, const void *))                                                        \
     CU(unload, "cuModuleUnload", (cu_module))                                                                        \
     CU(function, "cuModuleGetFunction", (cu_function *, cu_module, const char *))                                    \
+    CU(function_attribute, "cuFuncGetAttribute", (int *, int, cu_function))                                          \
     CU(alloc, "cuMemAlloc_v2", (cu_pointer *, size_t))                                                               \
     CU(free, "cuMemFree_v2", (cu_pointer))                                                                           \
     CU(pin, "cuMemAllocHost_v2", (void **, size_t))                                                                  \
@@ -49,7 +57,7 @@ enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 }; /* resul
     CU(elapsed, "cuEventElapsedTime", (float *, cu_event, cu_event))                                                 \
     CU(note, "cuEventRecord", (cu_event, cu_stream))                                                                 \
     CU(await, "cuEventSynchronize", (cu_event))                                                                      \
-    CU(launch, "cuLaunchKernel", (cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cu_stream, void **, void **)) \
+    CU(launch, "cuLaunchKernelEx", (const cu_launch *, cu_function, void **, void **))                               \
     CU(capture, "cuStreamBeginCapture_v2", (cu_stream, int))                                                         \
     CU(capture_end, "cuStreamEndCapture", (cu_stream, cu_graph *))                                                   \
     CU(instantiate, "cuGraphInstantiateWithFlags", (cu_exec *, cu_graph, unsigned long long))                        \
@@ -74,7 +82,7 @@ struct rl_gpu {
     void *stage[NSTAGE]; /* pinned */
     cu_event free_at[NSTAGE];
     uint32_t turn;
-    bool recording;
+    bool recording, early; /* early: kernels begin before the one before them has ended, and wait for it themselves (device.cu) */
     cu_event *mark;
     uint32_t nmark;
 };
@@ -157,6 +165,16 @@ static rl_status load_kernels(rl_gpu *g) {
     return RL_OK;
 }
 
+/* Their code must have the wait, which only that of newer architectures has. */
+static rl_status find_early(rl_gpu *g) {
+    const char *wanted = getenv("RELAYOUT_CUDA_OVERLAP");
+    int version = 0, code = 0;
+    CALL(g, "the driver's version", version(&version));
+    CALL(g, "a kernel's architecture", function_attribute(&code, PTX_VERSION, g->kernel[0]));
+    g->early = version >= RECORDS_OVERLAP && code >= OVERLAPS && g->capability >= OVERLAPS && !(wanted && strcmp(wanted, "0") == 0);
+    return RL_OK;
+}
+
 static rl_status start(rl_gpu *g) {
     RL_TRY(load_functions(g));
     RL_TRY(find_device(g));
@@ -165,6 +183,7 @@ static rl_status start(rl_gpu *g) {
     CALL(g, "a stream", stream(&g->stream_of, NON_BLOCKING));
     CALL(g, "a stream", stream(&g->aside, NON_BLOCKING));
     RL_TRY(load_kernels(g));
+    RL_TRY(find_early(g));
     for (uint32_t i = 0; i < NSTAGE; i++) {
         CALL(g, "pinned memory", pin(&g->stage[i], STAGE));
         CALL(g, "an event", event(&g->free_at[i], NO_TIMING));
@@ -278,12 +297,14 @@ rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
 /* ---- kernels ---- */
 
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam) {
+    static const cu_launch_attribute early = {.id = BEGIN_EARLY, .value.early = 1};
+    const cu_launch l = {{nblock, 1, 1}, {RL_THREADS, 1, 1}, 0, g->stream_of, &early, g->early};
     void *args[] = {(void *)(uintptr_t)param};
     (void)nparam;
     if (nblock == 0) return RL_OK;
     RL_TRY(use(g));
     g->ctx->launched++;
-    CALL(g, rl_gpu_kernel_name(k), launch(g->kernel[k], nblock, 1, 1, RL_THREADS, 1, 1, 0, g->stream_of, args, NULL));
+    CALL(g, rl_gpu_kernel_name(k), launch(&l, g->kernel[k], args, NULL));
     return RL_OK;
 }
 

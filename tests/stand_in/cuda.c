@@ -12,6 +12,8 @@
 
 enum { OUT_OF_MEMORY = 2, LAUNCH_FAILED = 719 };
 typedef unsigned long long pointer;
+typedef struct { int id, pad, early; char rest[60]; } attribute;
+typedef struct { unsigned grid[3], block[3], shared; void *stream; const attribute *attribute; unsigned nattribute; } launch;
 
 static rl_ctx *ctx;
 static rl_gpu *gpu;
@@ -146,6 +148,12 @@ CU(cuDeviceGetCount, int *n) {
     return 0;
 }
 
+CU(cuDriverGetVersion, int *version) {
+    FAULT();
+    *version = 13000;
+    return 0;
+}
+
 CU(cuDeviceGet, int *device, int i) {
     FAULT();
     *device = i;
@@ -203,6 +211,13 @@ CU(cuModuleGetFunction, const void **function, void *module, const char *name) {
         return 0;
     }
     return 500; /* not found */
+}
+
+/* Of PTX for 9.0. */
+CU(cuFuncGetAttribute, int *value, int what, const void *function) {
+    FAULT();
+    *value = what == 5 ? 90 : 0;
+    return !function;
 }
 
 /* The emulated device wants the size back. */
@@ -293,11 +308,12 @@ CU(cuEventElapsedTime, float *ms, const double *from, const double *to) {
     return 0;
 }
 
-CU(cuLaunchKernel, const size_t *function, unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz, unsigned shared, void *stream,
-   void **args, void **extra) {
+CU(cuLaunchKernelEx, const launch *l, const size_t *function, void **args, void **extra) {
     FAULT();
-    if (y != 1 || z != 1 || tx != RL_THREADS || ty != 1 || tz != 1 || shared || stream != gpu || extra) return 1;
-    return result(rl_gpu_launch(gpu, (rl_gpu_kernel)(function - sizes), x, args[0], *function));
+    const unsigned block[3] = {RL_THREADS, 1, 1};
+    if (l->grid[1] != 1 || l->grid[2] != 1 || memcmp(l->block, block, sizeof block) != 0 || l->shared || l->stream != gpu || extra) return 1;
+    if (l->nattribute > 1 || (l->nattribute && (l->attribute->id != 6 || l->attribute->early != 1))) return 1;
+    return result(rl_gpu_launch(gpu, (rl_gpu_kernel)(function - sizes), l->grid[0], args[0], *function));
 }
 
 CU(cuStreamBeginCapture_v2, void *stream, int mode) {

@@ -246,6 +246,7 @@ TEST(driver_failures) {
         {"cuDeviceGetName:1", "CUDA: the device's name", RL_EINTERNAL}, {"cuDeviceGetAttribute:1", "CUDA: the device's capability", RL_EINTERNAL},
         {"cuDevicePrimaryCtxRetain:2", "CUDA: the device's context: out of memory (2)", RL_ENOMEM}, {"cuStreamCreate:1", "CUDA: a stream", RL_EINTERNAL},
         {"cuModuleLoadData:209", "CUDA: stand-in, compute capability 9.0", RL_EINTERNAL}, {"cuModuleGetFunction:500:7", "CUDA: rl_k_join2", RL_EINTERNAL},
+        {"cuDriverGetVersion:1", "CUDA: the driver's version", RL_EINTERNAL}, {"cuFuncGetAttribute:1", "CUDA: a kernel's architecture", RL_EINTERNAL},
         {"cuMemAllocHost_v2:2", "CUDA: pinned memory: out of memory (2)", RL_ENOMEM}, {"cuEventCreate:1", "CUDA: an event", RL_EINTERNAL},
         {"cuMemAlloc_v2:2", "no memory left on the device", RL_ENOMEM}, {"cuMemAlloc_v2:2:3", "no memory left on the device for ", RL_ENOMEM},
         {"cuMemAlloc_v2:2:5", "node 'conv1' (Conv): no memory left on the device for ", RL_ENOMEM},
@@ -276,7 +277,7 @@ TEST(named_nodes) {
     run lost = start(ctx, relu, &rl_backend_cuda);
     CHECK(lost.s == RL_EINTERNAL && strncmp(ctx->error, "node 'erf1' (Erf): CUDA: kernels on the device: an illegal", 58) == 0);
     unsetenv("RELAYOUT_CUDA_SYNC");
-    setenv("RELAYOUT_STAND_IN_FAULT", "cuLaunchKernel:1", 1);
+    setenv("RELAYOUT_STAND_IN_FAULT", "cuLaunchKernelEx:1", 1);
     run cpu = start(ctx, relu, &rl_backend_cpu), left = start(ctx, relu, &rl_backend_cuda);
     rl_text notes = {.mem = &left.g->mem};
     rl_device_notes(left.x, &notes);
