@@ -31,7 +31,12 @@ template <class K> static __device__ __forceinline__ void run_kernel(const typen
     }
 }
 
+/* Blocks that a multiprocessor has room for at a time, at least: more have fewer registers each. */
+template <class K> struct rl_blocks { enum { LEAST = 4 }; };
+template <> struct rl_blocks<rl_word_tile<uint8_t>> { enum { LEAST = 5 }; };
+template <> struct rl_blocks<rl_word_tile<uint16_t>> { enum { LEAST = 8 }; };
+
 #define GPU(name, kernel, params)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(RL_THREADS, 4) rl_k_##name(const __grid_constant__ params p) { run_kernel<kernel>(p); }
+    extern "C" __global__ void __launch_bounds__(RL_THREADS, rl_blocks<kernel>::LEAST) rl_k_##name(const __grid_constant__ params p) { run_kernel<kernel>(p); }
 #include "kernels.inc"
 #undef GPU

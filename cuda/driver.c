@@ -2,6 +2,7 @@
  *
  * Declared here is what of the driver's interface is used; its functions and numbers are the same in every version from CUDA 12 on. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +76,7 @@ struct rl_gpu {
     cu_device number;
     cu_context context;
     cu_stream stream_of, aside; /* aside: for what may not be recorded */
-    cu_module module;
+    cu_module module; /* everyone's */
     cu_function kernel[RL_NGPU];
     char title[160];
     uint32_t capability;
@@ -155,13 +156,29 @@ static rl_status find_device(rl_gpu *g) {
     return RL_OK;
 }
 
-static rl_status load_kernels(rl_gpu *g) {
-    CALL(g, g->title, load(&g->module, rl_cuda_image));
-    for (uint32_t k = 0; k < RL_NGPU; k++) {
-        char name[64];
-        snprintf(name, sizeof name, "rl_k_%s", rl_gpu_kernel_name((rl_gpu_kernel)k));
-        CALL(g, name, function(&g->kernel[k], g->module, name));
-    }
+/* The kernels' image is there once, for all that have the device open. */
+static struct { pthread_mutex_t lock; uint32_t nuser; cu_module module; } image = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static rl_status take_image(rl_gpu *g) {
+    pthread_mutex_lock(&image.lock);
+    cu_result r = image.nuser ? 0 : g->load(&image.module, rl_cuda_image);
+    if (r == 0) image.nuser++, g->module = image.module;
+    pthread_mutex_unlock(&image.lock);
+    return r == 0 ? RL_OK : fail(g, r, g->title);
+}
+
+static void give_image(rl_gpu *g) {
+    pthread_mutex_lock(&image.lock);
+    if (--image.nuser == 0) g->unload(image.module);
+    pthread_mutex_unlock(&image.lock);
+}
+
+/* Each when it is first launched: the driver loads a kernel's code when it is asked for it, and of hundreds a run has a few dozen. */
+static rl_status find_kernel(rl_gpu *g, rl_gpu_kernel k) {
+    char name[64];
+    if (g->kernel[k]) return RL_OK;
+    snprintf(name, sizeof name, "rl_k_%s", rl_gpu_kernel_name(k));
+    CALL(g, name, function(&g->kernel[k], g->module, name));
     return RL_OK;
 }
 
@@ -170,6 +187,7 @@ static rl_status find_early(rl_gpu *g) {
     const char *wanted = getenv("RELAYOUT_CUDA_OVERLAP");
     int version = 0, code = 0;
     CALL(g, "the driver's version", version(&version));
+    RL_TRY(find_kernel(g, 0));
     CALL(g, "a kernel's architecture", function_attribute(&code, PTX_VERSION, g->kernel[0]));
     g->early = version >= RECORDS_OVERLAP && code >= OVERLAPS && g->capability >= OVERLAPS && !(wanted && strcmp(wanted, "0") == 0);
     return RL_OK;
@@ -182,7 +200,7 @@ static rl_status start(rl_gpu *g) {
     RL_TRY(use(g));
     CALL(g, "a stream", stream(&g->stream_of, NON_BLOCKING));
     CALL(g, "a stream", stream(&g->aside, NON_BLOCKING));
-    RL_TRY(load_kernels(g));
+    RL_TRY(take_image(g));
     RL_TRY(find_early(g));
     for (uint32_t i = 0; i < NSTAGE; i++) {
         CALL(g, "pinned memory", pin(&g->stage[i], STAGE));
@@ -212,7 +230,7 @@ void rl_gpu_close(rl_gpu *g) {
             if (g->stage[i]) g->unpin(g->stage[i]);
         }
         for (uint32_t i = 0; i < g->nmark; i++) g->unevent(g->mark[i]);
-        if (g->module) g->unload(g->module);
+        if (g->module) give_image(g);
         if (g->stream_of) g->unstream(g->stream_of);
         if (g->aside) g->unstream(g->aside);
         g->release(g->number);
@@ -303,6 +321,7 @@ rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void 
     (void)nparam;
     if (nblock == 0) return RL_OK;
     RL_TRY(use(g));
+    RL_TRY(find_kernel(g, k));
     g->ctx->launched++;
     CALL(g, rl_gpu_kernel_name(k), launch(&l, g->kernel[k], args, NULL));
     return RL_OK;

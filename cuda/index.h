@@ -200,7 +200,7 @@ RL_HD rl_tile_shape rl_tile_shape_of(uint32_t size, uint32_t ni, uint32_t nj) {
  * it has one more: a row begins in the bank after the one before it, and after `per` of them another is left out, so that lanes that have words of a line
  * meet in none. */
 enum { RL_WORD_TILE_ROW = 32 };
-#define RL_WORD_TILE_ROWS(size) ((size) < 4 ? 7u : (size) == 4 ? 6u : 5u)
+#define RL_WORD_TILE_ROWS(size) ((size) == 1 ? 7u : (size) <= 4 ? 6u : 5u)
 RL_HD uint32_t rl_word_tile_cell(uint32_t per, uint32_t row) { return row * (RL_WORD_TILE_ROW + 1) + (per > 1 ? row / per : 0); }
 
 /* The shape for kernel element_tile, in elements: 1 << lc in a row and 1 << lk rows, up to 8 KB (elements of 16 bytes: 16 KB) and a sector's rows before them; 32

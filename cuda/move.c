@@ -233,12 +233,12 @@ static bool fits_words(const rl_p_tile *p, uint32_t size) {
 /* Twice as many rows, of what has enough of these tiles for every multiprocessor; an emulated device tries them with less. */
 static bool fits_tall(const rl_gpu *g, const rl_p_tile *p, uint32_t size) {
     uint64_t nbyte = (uint64_t)p->ni * p->nj * count_of(&p->batch) * size, least = rl_gpu_is_emulated(g) ? 1 << 16 : 32 << 20;
-    return (size == 4 || size == 8) && p->nj >= 2u << RL_WORD_TILE_ROWS(size) && nbyte >= least;
+    return size == 4 && p->nj >= 2u << RL_WORD_TILE_ROWS(size) && nbyte >= least;
 }
 
 /* A kernel, the columns and rows of its tiles, and how many of these along j follow each other, at most: they write neighbouring pieces of the same lines. */
 typedef struct { rl_gpu_kernel kernel; uint32_t wide, tall, together; } tiling;
-enum { TOGETHER = 64 /* of short elements, whose pieces are short: 1 (an H200) */ };
+enum { TOGETHER = 64, ALONE = 1 /* of short elements, whose pieces are short */, ALL = INT32_MAX /* of long ones; all three on an H200 */ };
 
 /* Of a line in several tiles, which are not there at once, each writes whole sectors. */
 static tiling tiling_of(const move *m, const rl_move_plan *plan, rl_p_tile *p) {
@@ -258,8 +258,8 @@ static tiling tiling_of(const move *m, const rl_move_plan *plan, rl_p_tile *p) {
     p->halo = fits_vector(l, 0, plan->run_j, size, p->to, SECTOR) ? 0 : SECTOR / size;
     if (words) {
         bool is_tall = fits_tall(m->g, p, size);
-        return (tiling){is_tall ? rl_gpu_of_size(RL_GPU_tall_tile4, size / 4) : rl_gpu_of_size(RL_GPU_word_tile1, size),
-                        RL_WORD_TILE_ROW * RL_TILE_PER(size), 1u << (RL_WORD_TILE_ROWS(size) + is_tall), size < 4 ? 1 : TOGETHER};
+        return (tiling){is_tall ? RL_GPU_tall_tile4 : rl_gpu_of_size(RL_GPU_word_tile1, size), RL_WORD_TILE_ROW * RL_TILE_PER(size),
+                        1u << (RL_WORD_TILE_ROWS(size) + is_tall), size < 4 ? ALONE : size == 4 ? TOGETHER : ALL};
     }
     p->shape = rl_element_tile_of(size, p->ni, p->nj);
     return (tiling){rl_gpu_of_size(RL_GPU_element_tile4, size / 4), 1u << p->shape.lc, 1u << p->shape.lk, TOGETHER};

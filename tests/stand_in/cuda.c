@@ -310,8 +310,8 @@ CU(cuEventElapsedTime, float *ms, const double *from, const double *to) {
 
 CU(cuLaunchKernelEx, const launch *l, const size_t *function, void **args, void **extra) {
     FAULT();
-    const unsigned block[3] = {RL_THREADS, 1, 1};
-    if (l->grid[1] != 1 || l->grid[2] != 1 || memcmp(l->block, block, sizeof block) != 0 || l->shared || l->stream != gpu || extra) return 1;
+    const unsigned threads[3] = {RL_THREADS, 1, 1};
+    if (l->grid[1] != 1 || l->grid[2] != 1 || memcmp(l->block, threads, sizeof threads) != 0 || l->shared || l->stream != gpu || extra) return 1;
     if (l->nattribute > 1 || (l->nattribute && (l->attribute->id != 6 || l->attribute->early != 1))) return 1;
     return result(rl_gpu_launch(gpu, (rl_gpu_kernel)(function - sizes), l->grid[0], args[0], *function));
 }

@@ -245,7 +245,7 @@ TEST(driver_failures) {
         {"cuInit:100", "no CUDA device: the driver says: an error (100)", RL_ELIMIT}, {"cuDeviceGetCount:100", "no CUDA device", RL_ELIMIT},
         {"cuDeviceGetName:1", "CUDA: the device's name", RL_EINTERNAL}, {"cuDeviceGetAttribute:1", "CUDA: the device's capability", RL_EINTERNAL},
         {"cuDevicePrimaryCtxRetain:2", "CUDA: the device's context: out of memory (2)", RL_ENOMEM}, {"cuStreamCreate:1", "CUDA: a stream", RL_EINTERNAL},
-        {"cuModuleLoadData:209", "CUDA: stand-in, compute capability 9.0", RL_EINTERNAL}, {"cuModuleGetFunction:500:7", "CUDA: rl_k_join2", RL_EINTERNAL},
+        {"cuModuleLoadData:209", "CUDA: stand-in, compute capability 9.0", RL_EINTERNAL}, {"cuModuleGetFunction:500", "CUDA: rl_k_strided1", RL_EINTERNAL},
         {"cuDriverGetVersion:1", "CUDA: the driver's version", RL_EINTERNAL}, {"cuFuncGetAttribute:1", "CUDA: a kernel's architecture", RL_EINTERNAL},
         {"cuMemAllocHost_v2:2", "CUDA: pinned memory: out of memory (2)", RL_ENOMEM}, {"cuEventCreate:1", "CUDA: an event", RL_EINTERNAL},
         {"cuMemAlloc_v2:2", "no memory left on the device", RL_ENOMEM}, {"cuMemAlloc_v2:2:3", "no memory left on the device for ", RL_ENOMEM},

@@ -290,6 +290,7 @@ TEST(stays_there) {
 }
 
 int main(void) {
+    open_device h = hold();
     RUN(quantized_in_the_run);
     RUN(stays_there);
     RUN(transformer_block);
@@ -300,5 +301,6 @@ int main(void) {
     RUN(stages_of_scores);
     RUN(wrong_position);
     RUN(order_of_topk);
+    let_go(&h);
     return check_done();
 }

@@ -154,6 +154,7 @@ TEST(refused) {
 }
 
 int main(void) {
+    open_device h = hold();
     RUN(again_and_again);
     RUN(read_as_it_lies);
     RUN(wrong_length);
@@ -161,5 +162,6 @@ int main(void) {
         RUN(nothing_moved);
         RUN(refused);
     }
+    let_go(&h);
     return check_done();
 }

@@ -540,6 +540,7 @@ TEST(pool) {
 }
 
 int main(void) {
+    open_device h = hold();
     RUN(again_and_again);
     RUN(joined);
     RUN(chains);
@@ -563,5 +564,6 @@ int main(void) {
         RUN(lost);
     }
     RUN(pool);
+    let_go(&h);
     return check_done();
 }
