@@ -149,16 +149,17 @@ static rl_dnn_asked asked_of(const rl_libs *l, const rl_dnn_conv_job *key) {
     return (rl_dnn_asked){graph_of, key, sizeof *key, .whole = key->type == RL_F32 && !l->tf32, .vectors = key->vectors > 1, .bytes = key->type == RL_I8};
 }
 
-/* Is the plan quicker than the convolution alone, and a kernel over what it made? Where plans are not tried, it is taken to be. */
-static bool is_worth(const rl_call *call, const rl_libs *l, const rl_dnn_conv_job *key, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
+/* Is the plan quicker than the convolution alone, and a kernel over what it made, if there is none anyway? Where plans are not tried, it is taken to be. */
+static bool is_worth(const rl_call *call, const rl_libs *l, const rl_dnn_conv_job *key, bool followed, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
     static const double launch = 2.5e-6, bandwidth = 3e12; /* seconds, bytes each second: an H200's */
+    double pass = followed ? 0 : launch + 2 * (double)rl_bytes_of(key->type, key->p.count) / bandwidth;
     double seconds = n == 3 ? 0 : rl_dnn_seconds(call, q, at, n);
     if (seconds <= launch) return true;
     rl_dnn_conv_job alone = *key;
     alone.npost = 0, alone.p.bias = NULL;
     memset(alone.post, 0, sizeof alone.post), memset(alone.operand, 0, sizeof alone.operand);
     rl_dnn_asked a = asked_of(l, &alone);
-    return seconds < rl_dnn_seconds(call, &a, at, 3) + launch + 2 * (double)rl_bytes_of(key->type, key->p.count) / bandwidth;
+    return seconds < rl_dnn_seconds(call, &a, at, 3) + pass;
 }
 
 rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {
@@ -175,7 +176,7 @@ rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {
         if ((uintptr_t)at[i].p % 16) return RL_OK;
     rl_dnn_conv_job key = key_of(j);
     rl_dnn_asked q = asked_of(l, &key);
-    return is_worth(call, l, &key, &q, at, n) ? rl_dnn_run(call, &q, at, n, did) : RL_OK;
+    return is_worth(call, l, &key, j->followed, &q, at, n) ? rl_dnn_run(call, &q, at, n, did) : RL_OK;
 }
 
 void rl_dnn_ask_conv(rl_libs *l, const rl_dnn_conv_job *j, rl_dnn_answer *a) {

@@ -25,6 +25,7 @@ typedef struct {
     const void *scale;
     rl_p_post post[RL_MOST_POSTS];
     const void *operand[RL_MOST_POSTS]; /* NULL: of a unary one */
+    bool followed;                      /* a kernel goes over y anyway, and can do as much */
 } rl_dnn_conv_job;
 rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did);
 /* What lies so: 4 or 5 dims. Jobs are compared by bytes: begin with one that is zero. */

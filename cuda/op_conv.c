@@ -56,12 +56,13 @@ static rl_status by_own_kernel(const conv *v, const rl_p_conv *p) {
     return rl_gpu_run_posts(v->c, &v->posts, v->y);
 }
 
-/* All in one plan; else the convolution with its bias, or alone, then the rest. */
+/* All in one plan, which wants operands that lie as y does; else the convolution with its bias, or alone, then the rest. */
 static rl_status by_cudnn(const conv *v, const rl_p_conv *p, bool *did) {
     rl_dnn_conv_job j = {.p = *p, .type = v->x->dtype, .n = (uint32_t)v->x->dim[0], .groups = (uint32_t)v->group, .npost = v->posts.n};
     for (uint32_t i = 0; i < v->posts.n; i++) j.post[i] = v->posts.post[i], j.operand[i] = v->posts.in[i] ? rl_data(v->posts.in[i]) : NULL;
-    RL_TRY(rl_dnn_conv(v->c, &j, did));
+    if (rl_gpu_posts_lie_like(&v->posts, v->y)) RL_TRY(rl_dnn_conv(v->c, &j, did));
     rl_gpu_posts rest = v->posts;
+    j.followed = true;
     for (uint32_t left = 0; left < 2 && !*did; left++) {
         if (left ? !p->bias : !v->posts.n) continue;
         if (left && !rl_gpu_add_bias(v->c, &rest, v->bias, v->y)) return RL_OK;

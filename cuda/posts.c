@@ -57,9 +57,15 @@ bool rl_gpu_posts_lie_like(const rl_gpu_posts *p, const rl_tensor *y) {
     return true;
 }
 
+static bool is_per_channel(const rl_tensor *t) {
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (i != 1 && t->dim[i] != 1 && t->stride[i] != 0) return false;
+    return true;
+}
+
 void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y) {
     for (uint32_t i = 0; i < p->n; i++)
-        if (p->in[i] && !lies_like(p->in[i], y)) p->in[i] = rl_gpu_channels_last(c, p->in[i]);
+        if (p->in[i] && !is_per_channel(p->in[i]) && !lies_like(p->in[i], y)) p->in[i] = rl_gpu_channels_last(c, p->in[i]);
 }
 
 /* y is made of `from`, which lies as it does; NULL: the first of the posts says of what. */

@@ -17,7 +17,7 @@ bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts
 /* Before all others: bias[c] is added to channel c of what has y's dims. False: no room. */
 bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y);
 bool rl_gpu_posts_lie_like(const rl_gpu_posts *p, const rl_tensor *y);
-/* The operands that lie otherwise than y are copied, so that they do not. */
+/* The operands that lie otherwise than y are copied, so that they do not; but for those that have a number for each channel. */
 void rl_gpu_posts_like(rl_call *c, rl_gpu_posts *p, const rl_tensor *y);
 rl_status rl_gpu_run_posts(rl_call *c, const rl_gpu_posts *p, const rl_tensor *y);
 /* Output 0: x * scale + shift, numbers of the host's, for each channel of x, then the posts (op_nn.c). */

@@ -136,6 +136,14 @@ static bool push_linear(rl_fuser *a, rl_row_op op, float k) {
     }
 }
 
+/* A number for each channel, after other ops: kernel posts of a device takes it, besides a bias and one more operand. */
+static bool takes_channels(const rl_fuser *a, rl_value operand) {
+    int64_t n = channels(a), at;
+    uint32_t noperand = 0;
+    for (uint32_t i = 0; i < a->f.npost; i++) noperand += a->f.post[i].in != RL_NONE;
+    return a->device && a->kind == RL_LEAD_CONV && n && noperand < 2 && rl_attr_int(a->lead->info, "group", 1) == 1 && per_channel(a, operand, n, &at);
+}
+
 /* v op v is left alone: its operand would be what is not there any more. */
 static bool take_binary(rl_fuser *a, uint32_t step) {
     const rl_step *s = &a->x->step[step];
@@ -153,7 +161,7 @@ static bool take_binary(rl_fuser *a, uint32_t step) {
     if ((first || commutes) && fold_constant(a, step, op, operand)) return true;
     if (!commutes) return false;
     if (rl_fuse_scalar(a, operand, &k)) return push_linear(a, op, k) && took(a, step);
-    return rl_fuse_same_dims(a, a->value, operand) && push(a, op, 0, 0, operand) && took(a, step);
+    return (rl_fuse_same_dims(a, a->value, operand) || takes_channels(a, operand)) && push(a, op, 0, 0, operand) && took(a, step);
 }
 
 /* A QuantizeLinear by one scale and the DequantizeLinear that takes it back: whole numbers of the scale. */

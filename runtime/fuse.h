@@ -102,6 +102,9 @@ void rl_sink_folds(rl_graph *g);
 /* Slices and Splits of what is done to each element go before it, where one of the pieces is a Concat's (cut_first.c). Before a graph's steps
  * are made. */
 void rl_cut_first(rl_graph *g);
+/* Convolutions of one value with the same windows, whose outputs are moved anyway, as one and a Split (siblings.c). With a device, before a graph's steps
+ * are made. */
+rl_status rl_join_siblings(rl_graph *g);
 /* What is moved as floats between a DequantizeLinear and a QuantizeLinear of the same scale moves bytes (units.c). Before a graph's steps are made. */
 void rl_move_bytes(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */

@@ -284,6 +284,7 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
         rl_cut_first(g);
         RL_TRY(rl_join_subsampling(g));
     }
+    if (rt->device && !rt->watch) RL_TRY(rl_join_siblings(g));
     RL_TRY(rl_device_open(rt));
     size_t live = rt->live, constants = rt->constants;
     RL_TRY(prepare(rt, g, NULL, out));

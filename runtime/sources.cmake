@@ -116,6 +116,7 @@ set(RL_RUNTIME
   runtime/scatter.c
   runtime/session.c
   runtime/settled.c
+  runtime/siblings.c
   runtime/shear.c
   runtime/sink.c
   runtime/sizes.c

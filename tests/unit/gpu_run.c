@@ -250,6 +250,44 @@ TEST(patches) {
     rl_ctx_free(ctx);
 }
 
+/* Numbers for each channel behind an activation are joined, too: no launch of their own. */
+TEST(channels_after_all) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x %s[N,3,9,6]\n  const %%w %s[4,3,3,3] @\n  const %%b %s[4] {1,-2,0.5,3}\n  const %%s %s[4,1,1] {1,-0.5,2,-1}\n"
+        "  const %%t %s[1,4,1,1] {-1,3,0.25,0}\n  %%c = Conv(%%x, %%w, %%b) pads=[1,1,1,1]\n  %%r = Relu(%%c)\n  %%m = Mul(%%s, %%r)\n  %%a = Add(%%m, %%t)\n"
+        "  %%y = Tanh(%%a)\n  out %%y\n}\n";
+    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
+    static const char *const refused[] = {"launch:none", "launch:each"};
+    char typed[800], full[1600];
+    CHECK_CTX(ctx)
+    for (size_t t = 0; t < RL_LEN(types); t++) {
+        const char *n = rl_dtype_name(types[t]);
+        snprintf(typed, sizeof typed, text, n, n, n, n, n);
+        with_constants(full, sizeof full, typed, 108);
+        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 3, 9, 6}, 1, false);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* Three of one value through the same windows are one, and a Split; not the one with other pads, nor those of two images. */
+TEST(siblings) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x f32[%u,4,6,5]\n  const %%u f32[4,4,3,3] @\n  const %%b f32[4] {1,-2,0.5,3}\n  const %%c f32[4] {-1,4,0,7}\n"
+        "  const %%s i64[4] {1,1,10,-1}\n"
+        "  %%p = Conv(%%x, %%u, %%b) pads=[1,1,1,1]\n  %%q = Conv(%%x, %%u) pads=[1,1,1,1]\n  %%r = Conv(%%x, %%u, %%c) pads=[1,1,1,1]\n"
+        "  %%o = Conv(%%x, %%u) pads=[1,1,0,1]\n  %%e = Transpose(%%p) perm=[0,2,3,1]\n  %%f = Transpose(%%q) perm=[0,2,3,1]\n"
+        "  %%g = Transpose(%%r) perm=[0,2,3,1]\n  %%h = Transpose(%%o) perm=[0,2,3,1]\n  %%i = Reshape(%%e, %%s)\n  %%j = Reshape(%%f, %%s)\n"
+        "  %%k = Reshape(%%g, %%s)\n  %%l = Reshape(%%h, %%s)\n  %%y = Concat(%%i, %%j, %%k, %%l) axis=3\n  out %%y\n}\n";
+    char sized[1100], full[2200];
+    CHECK_CTX(ctx)
+    for (uint32_t n = 1; n < 3; n++) {
+        snprintf(sized, sizeof sized, text, n);
+        with_constants(full, sizeof full, sized, 144);
+        check_without(ctx, full, "launch:none", RL_F32, (int64_t[]){n, 4, 6, 5}, n == 1 ? 12 : 13, false);
+    }
+    rl_ctx_free(ctx);
+}
+
 /* Products of few rows, with all that was joined to them: one launch each, without the kernels that would do it in parts. */
 TEST(few_rows) {
     static const char *const text[] = {
@@ -548,6 +586,8 @@ int main(void) {
     RUN(depthwise);
     RUN(groups_of_what_was_turned);
     RUN(patches);
+    RUN(channels_after_all);
+    RUN(siblings);
     RUN(few_rows);
     RUN(pools_of_channels);
     RUN(constant_scales);
