@@ -4,7 +4,7 @@ that cuDNN's and cuBLASLt's kernels have.
 
 Both with inputs and outputs on the device, and both in the model's own precision: onnxruntime without TF32 unless RELAYOUT_TF32=1.  Of relayout
 the recorded graph, by the device's clock; of onnxruntime the better of a CUDA graph and its plain runs, ten under way before the host waits, by the host's
-clock, cuDNN's algorithms searched exhaustively.  The whole latency of relayout's, with copies from and to the host, stands beside that. A step counts
+clock, cuDNN's algorithms searched exhaustively (--search).  The whole latency of relayout's, with copies from and to the host, stands beside that. A step counts
 as a library's where that alone ran it (`cuDNN`, not `cuDNN+own`).
 
   gpu_models.py                     ResNet-50 at batch 32 in float32 and float16, and models/*.onnx
@@ -144,12 +144,13 @@ def timed(session, binding, plain, entries):
     return 1e3 * sorted(times)[ROUNDS // 2] / UNDER_WAY
 
 
-def bound(path, graph):
+def bound(path, graph, search):
     """A session of the CUDA provider and its inputs and outputs on the device, at addresses that stay, and how it runs before anything is recorded."""
     import onnxruntime as ort
     o = ort.SessionOptions()
     o.log_severity_level = 4
-    options = {"use_tf32": str(int(os.environ.get("RELAYOUT_TF32") == "1")), "enable_cuda_graph": str(int(graph))}
+    options = {"use_tf32": str(int(os.environ.get("RELAYOUT_TF32") == "1")), "enable_cuda_graph": str(int(graph)),
+               "cudnn_conv_algo_search": search.upper()}
     s = ort.InferenceSession(str(path), o, providers=[("CUDAExecutionProvider", options)])
     if s.get_providers()[0] != "CUDAExecutionProvider":
         raise RuntimeError("the CUDA provider was not loaded")
@@ -163,7 +164,7 @@ def bound(path, graph):
     return s, b, plain
 
 
-def with_onnxruntime(job, ways):
+def with_onnxruntime(job, ways, search):
     """({way: milliseconds}, what failed); None where there is no CUDA provider."""
     import onnxruntime as ort
     if "CUDAExecutionProvider" not in ort.get_available_providers():
@@ -171,7 +172,7 @@ def with_onnxruntime(job, ways):
     times, wrong = {}, []
     for way in ways:
         try:
-            session = bound(job.path, way == "graph")
+            session = bound(job.path, way == "graph", search)
             with alone():
                 times[way] = timed(*session, WAYS[way])
         except Exception as e:
@@ -282,6 +283,7 @@ def main():
     p.add_argument("--seconds", type=float, default=480, help="no further model after this")
     p.add_argument("--json", type=Path, metavar="FOLDER", help="for relayout's own reports")
     p.add_argument("--ways", nargs="+", choices=WAYS, default=tuple(WAYS), help="of onnxruntime")
+    p.add_argument("--search", choices=("exhaustive", "heuristic"), default="exhaustive", help="of onnxruntime for cuDNN's algorithms")
     p.add_argument("--only-prepare", action="store_true")
     p.add_argument("--jobs", type=int, default=max(1, min(14, (os.cpu_count() or 1) - 2)), help="of --only-prepare")
     args = p.parse_args()
@@ -292,7 +294,7 @@ def main():
     print("| model | relayout ms, with copies | on the device ms | onnxruntime's CUDA provider ms | as | times as fast "
           "| cuDNN's and cuBLASLt's share of the nodes' time | one recorded graph | nodes on the CPU |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    for job, other, why in common.forked(partial(with_onnxruntime, ways=args.ways), measured(args, left), AT_ONCE, limit=AT_ONCE * LIMIT):
+    for job, other, why in common.forked(partial(with_onnxruntime, ways=args.ways, search=args.search), measured(args, left), AT_ONCE, limit=AT_ONCE * LIMIT):
         job.times, wrong = other or ({}, [])
         notes += [f"- {job.name} {job.to}: onnxruntime: {x}" for x in (*wrong, why) if x]
         jobs.append(job)
