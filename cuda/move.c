@@ -230,15 +230,20 @@ static bool fits_words(const rl_p_tile *p, uint32_t size) {
     return !p->run_i.rank && !p->run_j.rank && p->ni >= wide * 3 / 4 && p->nj >= tall * 3 / 4;
 }
 
-/* Twice as many rows, of what has enough of these tiles for every multiprocessor; an emulated device tries them with less. */
-static bool fits_tall(const rl_gpu *g, const rl_p_tile *p, uint32_t size) {
-    uint64_t nbyte = (uint64_t)p->ni * p->nj * count_of(&p->batch) * size, least = rl_gpu_is_emulated(g) ? 1 << 16 : 32 << 20;
-    return size == 4 && p->nj >= 2u << RL_WORD_TILE_ROWS(size) && nbyte >= least;
-}
-
 /* A kernel, the columns and rows of its tiles, and how many of these along j follow each other, at most: they write neighbouring pieces of the same lines. */
 typedef struct { rl_gpu_kernel kernel; uint32_t wide, tall, together; } tiling;
-enum { TOGETHER = 64, ALONE = 1 /* of short elements, whose pieces are short */, ALL = INT32_MAX /* of long ones; all three on an H200 */ };
+enum { TOGETHER = 64, ALONE = 1 /* of short elements, whose pieces are short */, COLUMN = 256 /* of 8 bytes and more, where a column has no more; an H200 */ };
+
+/* Tiles of twice as many rows, of what has enough of them for every multiprocessor; of 8 bytes short columns of the lower ones are quicker. An emulated
+ * device does either with less. */
+static tiling words_of(const rl_gpu *g, const rl_p_tile *p, uint32_t size) {
+    const bool emulated = rl_gpu_is_emulated(g);
+    uint64_t nbyte = (uint64_t)p->ni * p->nj * count_of(&p->batch) * size, least = emulated ? 1 << 16 : 32 << 20;
+    uint32_t rows = RL_WORD_TILE_ROWS(size), column = emulated ? 2 : COLUMN;
+    bool is_short = size >= 8 && p->nj <= column << rows, tall = (size == 4 || size == 8) && !is_short && p->nj >= 2u << rows && nbyte >= least;
+    return (tiling){tall ? rl_gpu_of_size(RL_GPU_tall_tile4, size / 4) : rl_gpu_of_size(RL_GPU_word_tile1, size), RL_WORD_TILE_ROW * RL_TILE_PER(size),
+                    1u << (rows + tall), size < 4 ? ALONE : is_short ? column + 1 /* for the rows before the first */ : TOGETHER};
+}
 
 /* Of a line in several tiles, which are not there at once, each writes whole sectors. */
 static tiling tiling_of(const move *m, const rl_move_plan *plan, rl_p_tile *p) {
@@ -256,11 +261,7 @@ static tiling tiling_of(const move *m, const rl_move_plan *plan, rl_p_tile *p) {
         return t;
     }
     p->halo = fits_vector(l, 0, plan->run_j, size, p->to, SECTOR) ? 0 : SECTOR / size;
-    if (words) {
-        bool is_tall = fits_tall(m->g, p, size);
-        return (tiling){is_tall ? RL_GPU_tall_tile4 : rl_gpu_of_size(RL_GPU_word_tile1, size), RL_WORD_TILE_ROW * RL_TILE_PER(size),
-                        1u << (RL_WORD_TILE_ROWS(size) + is_tall), size < 4 ? ALONE : size == 4 ? TOGETHER : ALL};
-    }
+    if (words) return words_of(m->g, p, size);
     p->shape = rl_element_tile_of(size, p->ni, p->nj);
     return (tiling){rl_gpu_of_size(RL_GPU_element_tile4, size / 4), 1u << p->shape.lc, 1u << p->shape.lk, TOGETHER};
 }
