@@ -170,8 +170,21 @@ static bool is_rough(const rl_libs *l, rl_dnn_item config) {
     return has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
 }
 
+/* Of shorter floats: is its code compiled when the plan is made, which takes a tenth of a second and more, or has it sums of fewer bits than float32? */
+static bool is_late(const rl_libs *l, rl_dnn_item config) {
+    static const int late = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    static const int notes[] = {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, CUDNN_NUMERICAL_NOTE_WINOGRAD};
+    return has_note(l, config, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, &late, 1)
+           || has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
+}
+
 static bool is_wanted(const rl_libs *l, const rl_dnn_asked *q, rl_dnn_item config) {
     return (!q->whole || !is_coarse(l, config)) && (!q->vectors || !wants_reorder(l, config));
+}
+
+/* Not to be taken for its speed. */
+static bool is_unfit(const rl_libs *l, const rl_dnn_asked *q, rl_dnn_item config) {
+    return is_rough(l, config) || (q->shorter && is_late(l, config));
 }
 
 /* The device that a plan or a choice of engines is for. */
@@ -279,7 +292,7 @@ static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudn
     for (uint32_t pass = sorted; pass < 2; pass++)
         for (int64_t i = 0; i < n && (!p->plan || (t && tried < MOST_TRIED)); i++) {
             rl_dnn_plan next = {.asked = p->asked};
-            if (!(pass || is_quick(m->l, found[i])) || (p->plan && is_rough(m->l, found[i])) || !try_engine(m->l, &next, found[i])) continue;
+            if (!(pass || is_quick(m->l, found[i])) || (p->plan && is_unfit(m->l, &p->asked, found[i])) || !try_engine(m->l, &next, found[i])) continue;
             next.seconds = t ? time_of(m->l, &next, t) : 0;
             tried++;
             bool better = !p->plan || next.seconds < p->seconds;
@@ -341,7 +354,7 @@ static bool can_repeat(const rl_dnn_at *at, uint32_t n) {
 
 /* Is the graph's plan chosen by trials? */
 static bool tries(const rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, uint32_t n) {
-    return call->rt->runs_often && q->whole && can_repeat(at, n);
+    return call->rt->runs_often && (q->whole || q->shorter) && can_repeat(at, n);
 }
 
 /* The plan; NULL: none. What a recording runs was tried in the run before it. */

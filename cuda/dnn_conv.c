@@ -146,7 +146,8 @@ static rl_dnn_conv_job key_of(const rl_dnn_conv_job *j) {
 }
 
 static rl_dnn_asked asked_of(const rl_libs *l, const rl_dnn_conv_job *key) {
-    return (rl_dnn_asked){graph_of, key, sizeof *key, .whole = key->type == RL_F32 && !l->tf32, .vectors = key->vectors > 1, .bytes = key->type == RL_I8};
+    return (rl_dnn_asked){graph_of, key, sizeof *key, .whole = key->type == RL_F32 && !l->tf32, .shorter = key->type == RL_F16 || key->type == RL_BF16,
+                           .vectors = key->vectors > 1, .bytes = key->type == RL_I8};
 }
 
 /* Is the plan quicker than the convolution alone, and a kernel over what it made, if there is none anyway? Where plans are not tried, it is taken to be. */
@@ -159,7 +160,8 @@ static bool is_worth(const rl_call *call, const rl_libs *l, const rl_dnn_conv_jo
     alone.npost = 0, alone.p.bias = NULL;
     memset(alone.post, 0, sizeof alone.post), memset(alone.operand, 0, sizeof alone.operand);
     rl_dnn_asked a = asked_of(l, &alone);
-    return seconds < rl_dnn_seconds(call, &a, at, 3) + pass;
+    double other = rl_dnn_seconds(call, &a, at, 3);
+    return other == 0 || seconds < other + pass;
 }
 
 rl_status rl_dnn_conv(rl_call *call, const rl_dnn_conv_job *j, bool *did) {

@@ -41,6 +41,7 @@ typedef struct {
     const void *key;
     size_t nkey;
     bool whole;           /* only engines that compute with all of float32's bits */
+    bool shorter;         /* of shorter floats, tried, too: the first engine, and such as sum in float32 and are compiled */
     bool vectors;         /* channels lie in vectors: only engines that take the weights as they are */
     bool bytes;           /* of engines that are in no order those on tensor cores first */
 } rl_dnn_asked;

@@ -216,15 +216,18 @@ do_places() {
     wait
 }
 
-# Own kernels: what NVIDIA's libraries do inside is not looked at. racecheck, which may take longer than its time, starts last.
+# Own kernels: what NVIDIA's libraries do inside is not looked at. Tests that take long go in parts (check.h); racecheck, which takes longest, starts last.
 do_sanitizer() {
-    local tool t sanitizer=compute-sanitizer patient=1
+    local tool t k parts sanitizer=compute-sanitizer patient=1
     command -v $sanitizer >/dev/null || sanitizer=${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer
     command -v "$sanitizer" >/dev/null || { echo "skipped: there is no compute-sanitizer"; return; }
     for tool in memcheck initcheck racecheck; do
         for t in run ops dp4a table move; do
-            RELAYOUT_CUDA_LIBRARIES=0 beside $((($(nproc) + 3) / 4)) \
-                step "$tool-gpu_$t" 200 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
+            case $t in move) parts=4 ;; run | ops) parts=2 ;; *) parts=1 ;; esac
+            for ((k = 0; k < parts; k++)); do
+                RELAYOUT_CUDA_LIBRARIES=0 RELAYOUT_CHECK=$k/$parts beside $((($(nproc) + 1) / 2)) \
+                    step "$tool-gpu_$t-$((k + 1))of$parts" 200 "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 20 "${tools}_gpu_$t"
+            done
         done
     done
     wait
