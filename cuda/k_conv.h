@@ -120,9 +120,9 @@ template <uint32_t N, class C> RL_HD void rl_row_each(const rl_p_post &o, C (&y)
  * row of the window goes by `phases`, each beginning with the columns of one tap and going on by `jump` taps and one column:
  *
  *   window of 3, stride 2, columns of 4 places:   tap 0: 0 2 4 6   tap 2: 2 4 6 8   (jump 2)   tap 1: 1 3 5 7 */
-template <class T> struct rl_depthwise {
+template <class T> struct rl_channels {
     typedef rl_p_depthwise Params;
-    typedef rl_nothing Shared, Local;
+    typedef rl_nothing Local;
     typedef typename rl_computed<T>::type C;
     enum { WIDE = RL_DEPTHWISE_CHANNELS, PLACES = RL_DEPTHWISE_PLACES };
     typedef rl_bunch<T, WIDE> Bunch;
@@ -187,38 +187,90 @@ template <class T> struct rl_depthwise {
         made.put((T *)p.y + at);
     }
 
-    RL_STEP(rl_p_depthwise) {
+    /* The first of the places; none: past an end. */
+    struct Place { uint32_t channel, column, row; int32_t image; bool is; };
+    RL_MEMBER Place place_of(const Params &p, uint32_t number) {
         int64_t at[4];
-        uint32_t number = block * RL_THREADS + thread;
         rl_walk_at(&p.walk, number, 4, at);
-        uint32_t channel = (uint32_t)at[0] * WIDE, column = (uint32_t)at[1], row = (uint32_t)at[2];
-        if (number >= p.count || channel >= p.channels || column >= p.out[1] || row >= p.out[0]) return;
-        C sum[PLACES][WIDE] = {};
-        if (p.bias) {
-            RL_UNROLL
-            for (uint32_t j = 0; j < PLACES; j++) widen(sum[j], word((const T *)p.bias + channel));
-        }
-        int32_t image = (int32_t)at[3];
+        Place t = {(uint32_t)at[0] * WIDE, (uint32_t)at[1], (uint32_t)at[2], (int32_t)at[3], false};
+        t.is = number < p.count && t.channel < p.channels && t.column < p.out[1] && t.row < p.out[0];
+        return t;
+    }
+    RL_MEMBER uint32_t output(const Params &p, const Place &t) { return (uint32_t)t.image * p.y_n + t.row * p.y_step[0] + t.column * p.y_step[1] + t.channel; }
+
+    /* Rows first, first + by ... of the window. */
+    RL_MEMBER void add_rows(const Params &p, const Place &t, int32_t first, int32_t by, C (&sum)[PLACES][WIDE]) {
         RL_ROLLED
-        for (int32_t r = 0; r < p.kernel[0]; r++) {
-            int32_t h = (int32_t)row * p.stride[0] - p.before[0] + r * p.dilation[0];
+        for (int32_t r = first; r < p.kernel[0]; r += by) {
+            int32_t h = (int32_t)t.row * p.stride[0] - p.before[0] + r * p.dilation[0];
             if ((uint32_t)h >= (uint32_t)p.in[0]) continue;
             RL_ROLLED
             for (int32_t tap = 0; tap < p.phases; tap++) {
-                int32_t k = (int32_t)column * p.stride[1] - p.before[1] + tap * p.dilation[1];
-                int32_t w = (r * p.kernel[1] + tap) * (int32_t)p.channels + (int32_t)channel;
-                add_phase(p, ((image * p.in[0] + h) * p.in[1] + k) * (int32_t)p.channels + (int32_t)channel, w, k, tap, sum);
+                int32_t k = (int32_t)t.column * p.stride[1] - p.before[1] + tap * p.dilation[1];
+                int32_t w = (r * p.kernel[1] + tap) * (int32_t)p.channels + (int32_t)t.channel;
+                add_phase(p, ((t.image * p.in[0] + h) * p.in[1] + k) * (int32_t)p.channels + (int32_t)t.channel, w, k, tap, sum);
             }
         }
-        uint32_t to = (uint32_t)image * p.y_n + row * p.y_step[0] + column * p.y_step[1] + channel;
-        RL_ROLLED
-        for (uint32_t j = 0; j < PLACES && column + j < p.out[1]; j++, to += p.y_step[1]) {
-            finish(p, sum[0], to);
+    }
+};
+
+template <class T> struct rl_depthwise : rl_channels<T> {
+    typedef rl_nothing Shared, Local;
+    typedef rl_channels<T> K;
+    typedef typename K::C C;
+    RL_STEP(rl_p_depthwise) {
+        typename K::Place t = K::place_of(p, block * RL_THREADS + thread);
+        if (!t.is) return;
+        C sum[K::PLACES][K::WIDE] = {};
+        if (p.bias) {
             RL_UNROLL
-            for (uint32_t i = 0; i + 1 < PLACES; i++) { /* what is indexed lies in memory: the next one becomes the first */
+            for (uint32_t j = 0; j < K::PLACES; j++) K::widen(sum[j], K::word((const T *)p.bias + t.channel));
+        }
+        K::add_rows(p, t, 0, 1, sum);
+        uint32_t to = K::output(p, t);
+        RL_ROLLED
+        for (uint32_t j = 0; j < K::PLACES && t.column + j < p.out[1]; j++, to += p.y_step[1]) {
+            K::finish(p, sum[0], to);
+            RL_UNROLL
+            for (uint32_t i = 0; i + 1 < K::PLACES; i++) { /* what is indexed lies in memory: the next one becomes the first */
                 RL_UNROLL
-                for (uint32_t e = 0; e < WIDE; e++) sum[i][e] = sum[i + 1][e];
+                for (uint32_t e = 0; e < K::WIDE; e++) sum[i][e] = sum[i + 1][e];
             }
+        }
+    }
+};
+
+/* Of few places: threads share the rows of a window, so that one does not wait for row after row; then each has its part of the places. */
+template <class T> struct rl_depthwise_rows : rl_channels<T> {
+    typedef rl_channels<T> K;
+    typedef typename K::C C;
+    typedef rl_p_depthwise Params;
+    typedef rl_nothing Local;
+    struct Shared { C part[K::PLACES][K::WIDE][RL_THREADS]; };
+    RL_MEMBER uint32_t steps(const Params &) { return 2; }
+    RL_MEMBER void step(uint32_t phase, const Params &p, Shared &s, Local &, uint32_t block, uint32_t thread) {
+        const uint32_t each = RL_THREADS / p.shared, mine = thread / each, lane = thread % each;
+        typename K::Place t = K::place_of(p, block * each + lane);
+        if (!t.is) return;
+        if (phase == 0) {
+            C sum[K::PLACES][K::WIDE] = {};
+            K::add_rows(p, t, (int32_t)mine, (int32_t)p.shared, sum);
+            RL_UNROLL
+            for (uint32_t j = 0; j < K::PLACES; j++) {
+                RL_UNROLL
+                for (uint32_t e = 0; e < K::WIDE; e++) s.part[j][e][thread] = sum[j][e];
+            }
+            return;
+        }
+        RL_ROLLED
+        for (uint32_t j = mine; j < K::PLACES && t.column + j < p.out[1]; j += p.shared) {
+            C y[K::WIDE] = {0};
+            if (p.bias) K::widen(y, K::word((const T *)p.bias + t.channel));
+            for (uint32_t k = lane; k < RL_THREADS; k += each) {
+                RL_UNROLL
+                for (uint32_t e = 0; e < K::WIDE; e++) y[e] += s.part[j][e][k];
+            }
+            K::finish(p, y, K::output(p, t) + j * p.y_step[1]);
         }
     }
 };

@@ -122,6 +122,13 @@ static rl_walk depthwise_walk(const conv *v, uint32_t *count) {
     return rl_walk_of(&l, 0);
 }
 
+/* How many threads are to have a window's rows between them: 1 where the device has enough to do anyway. */
+static uint32_t depthwise_shared(const conv *v, uint32_t count) {
+    uint32_t n = 1, few = rl_gpu_is_emulated(rl_gpu_of(v->c->rt)) ? 1 << 10 : 1 << 15; /* threads: a block of each multiprocessor */
+    while (n < RL_DEPTHWISE_SHARED && (int64_t)n < v->w.kernel[0] && n * count < few) n *= 2;
+    return n;
+}
+
 static rl_status by_depthwise(const conv *v) {
     rl_p_depthwise p = {.y = rl_data(v->y), .x = rl_data(v->x), .w = rl_data(v->k), .bias = v->bias ? rl_data(v->bias) : NULL, .npost = v->posts.n,
                         .channels = (uint32_t)v->dim[1]};
@@ -137,7 +144,9 @@ static rl_status by_depthwise(const conv *v) {
     p.jump = p.dilation[1] == 1 ? p.stride[1] : p.kernel[1], p.phases = RL_MIN(p.jump, p.kernel[1]);
     p.x_step = p.stride[1] * (int32_t)p.channels, p.w_step = RL_MIN(p.jump, p.kernel[1]) * (int32_t)p.channels;
     p.walk = depthwise_walk(v, &p.count);
-    return rl_gpu_launch(rl_gpu_of(v->c->rt), depthwise_kernel(v->x->dtype), rl_gpu_thread_blocks(p.count), &p, sizeof p);
+    p.shared = depthwise_shared(v, p.count);
+    rl_gpu_kernel kernel = p.shared == 1 ? depthwise_kernel(v->x->dtype) : rl_gpu_of_short(RL_GPU_depthwise_rows_f32, v->x->dtype);
+    return rl_gpu_launch(rl_gpu_of(v->c->rt), kernel, rl_gpu_thread_blocks((int64_t)p.count * p.shared), &p, sizeof p);
 }
 
 /* ---- patches ---- */

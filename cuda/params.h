@@ -351,12 +351,13 @@ typedef struct {
 
 /* depthwise: each channel by itself; x and y channels-last, y perhaps a part of more channels; w [row of the window][column][channel].  A thread makes RL_DEPTHWISE_CHANNELS channels of
  * RL_DEPTHWISE_PLACES neighbours along W, then the posts, whose operands lie as y does.  Operands of the walk: the number of its channels, its first
- * place's column and row, its image; what lies past an end is left out.  jump, phases: see k_conv.h */
-enum { RL_DEPTHWISE_CHANNELS = 4, RL_DEPTHWISE_PLACES = 4 };
+ * place's column and row, its image; what lies past an end is left out.  jump, phases: see k_conv.h.  depthwise_rows: `shared` threads have the rows of a
+ * window between them. */
+enum { RL_DEPTHWISE_CHANNELS = 4, RL_DEPTHWISE_PLACES = 4, RL_DEPTHWISE_SHARED = 8 };
 typedef struct {
     void *y;
     const void *x, *w, *bias, *operand[RL_OPERANDS];
-    uint32_t count, channels, npost, out[2], y_n, y_step[2];
+    uint32_t count, channels, npost, shared, out[2], y_n, y_step[2];
     int32_t in[2], kernel[2], stride[2], dilation[2], before[2], jump, phases, x_step, w_step; /* x_step: of a stride; w_step: of a jump */
     rl_p_post post[RL_MOST_POSTS];
     rl_walk walk;

@@ -174,7 +174,7 @@ TEST(exceptions) {
 
 static const char *folder; /* of the programs that run them */
 static const struct { const char *drop, *test; } barriers[] = {
-    {"tile4:0", "move"}, {"any_tile2:0", "move"}, {"word_tile2:0", "move"}, {"word_tile8:0", "move"}, {"weave1:0", "move"}, {"interleave3x1:0", "move"}, {"interleave16x2:0", "move"}, {"reduce_f32:0", "table"}, {"reduce_f32:1", "table"}, {"rows32_f32:0", "table"}, {"rows32_f32:1", "table"},
+    {"tile4:0", "move"}, {"any_tile2:0", "move"}, {"word_tile2:0", "move"}, {"word_tile8:0", "move"}, {"tall_tile8:0", "move"}, {"depthwise_rows_f16:0", "run"}, {"weave1:0", "move"}, {"interleave3x1:0", "move"}, {"interleave16x2:0", "move"}, {"reduce_f32:0", "table"}, {"reduce_f32:1", "table"}, {"rows32_f32:0", "table"}, {"rows32_f32:1", "table"},
     {"rows32_f32:2", "table"}, {"rows32_f32:3", "table"}, {"moments_f32:0", "table"}, {"moments_f32:1", "table"}, {"moments_f32:2", "table"}, {"moments_f32:3", "table"},
     {"parted_f32:0", "table"}, {"parted_f32:1", "table"}, {"parted_f32:2", "table"}, {"parted_f32:3", "table"}, {"matmul_f32:0", "table"}, {"matmul_f32:1", "table"}, {"matmul_f32:2", "table"},
     {"few_rows_f32:0", "table"}, {"few_rows_f32:1", "table"}, {"few_across_f32:0", "table"}, {"few_across_f32:1", "table"},
