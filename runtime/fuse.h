@@ -83,7 +83,7 @@ typedef void rl_join_fn(rl_exec *x, const rl_readers *of, rl_step *s);
 void rl_join_each(rl_exec *x, rl_join_fn *join_at);
 /* Moves Transposes behind convolutions, pools and Resizes down past pointwise ops, Pads and Concats, and cancels them (sink.c). Before a
  * graph's steps are made; its inputs and outputs stay what they are. */
-void rl_sink_transposes(rl_graph *g);
+void rl_sink_transposes(rl_graph *g, bool device);
 /* Average pools that only leave out pixels become strides of the 1 x 1 convolutions that read them (subsample.c). Where that was. */
 rl_status rl_join_subsampling(rl_graph *g);
 /* Joins steps of x; those that are left out go from the list. After constants are known, before lifetimes are. */
@@ -105,6 +105,8 @@ void rl_cut_first(rl_graph *g);
 /* Convolutions of one value with the same windows, whose outputs are moved anyway, as one and a Split (siblings.c). With a device, before a graph's steps
  * are made. */
 rl_status rl_join_siblings(rl_graph *g);
+/* Gathers of one place that is known as Slices, which are views (one_place.c). With a device, before a graph's steps are made. */
+rl_status rl_slice_one_place(rl_graph *g);
 /* What is moved as floats between a DequantizeLinear and a QuantizeLinear of the same scale moves bytes (units.c). Before a graph's steps are made. */
 void rl_move_bytes(rl_graph *g);
 /* Makes one step of a convolution by direct loops and the DepthToSpace that alone reads it (fold.c). After rl_read_pieces. */

@@ -277,14 +277,17 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
     RL_TRY(rl_shape_infer(g));
     if ((rt->fast || rt->device) && !rt->watch) {
         rl_move_bytes(g);
-        rl_sink_transposes(g);
+        rl_sink_transposes(g, rt->device != NULL);
     }
     if (rt->fast && !rt->watch) {
         rl_sink_folds(g);
         rl_cut_first(g);
         RL_TRY(rl_join_subsampling(g));
     }
-    if (rt->device && !rt->watch) RL_TRY(rl_join_siblings(g));
+    if (rt->device && !rt->watch) {
+        RL_TRY(rl_slice_one_place(g));
+        RL_TRY(rl_join_siblings(g));
+    }
     RL_TRY(rl_device_open(rt));
     size_t live = rt->live, constants = rt->constants;
     RL_TRY(prepare(rt, g, NULL, out));

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     rl_graph *g;
     rl_arena *tmp;
+    bool device;
     uint32_t nval; /* before */
     turned *as;    /* [nval] */
     bool *image;   /* [nval] wants its channels second; not sums, which may be joined with products that want them last */
@@ -88,8 +89,18 @@ static rl_value turned_constant(const sinker *a, rl_value v, uint32_t rank, cons
     return more > 1 ? RL_NOVALUE : rl_graph_const(a->g, NULL, c->dtype, rank, dim, c->data, c->nbyte);
 }
 
-/* v as a node reads it whose rank dims are in the other order; RL_NOVALUE: it cannot. */
-static rl_value turn_back(sinker *a, rl_value v, uint32_t rank, const int64_t *perm) {
+/* Has v as many elements as y? */
+static bool is_whole(const rl_graph *g, rl_value v, rl_value y) {
+    const rl_valinfo *x = rl_val(g, v), *of = rl_val(g, y);
+    for (uint32_t i = 0; i < of->rank; i++)
+        if (x->rank != of->rank || x->dim[i] != of->dim[i]) return false;
+    return true;
+}
+
+/* v as the node that makes y reads it, whose dims are in the other order; RL_NOVALUE: it cannot. A device has kernels that want rows as they are, a
+ * normalization say: it does not turn a sum that something untouched by convolutions is part of (the residual of a Conformer). */
+static rl_value turn_back(sinker *a, rl_value v, rl_value y, const int64_t *perm) {
+    uint32_t rank = rl_val(a->g, y)->rank;
     turned t = turned_of(a, v);
     const rl_valinfo *x = rl_val(a->g, v);
     int64_t back[RL_RANK];
@@ -99,7 +110,7 @@ static rl_value turn_back(sinker *a, rl_value v, uint32_t rank, const int64_t *p
     for (uint32_t i = 0; i < x->rank; i++) one = one && x->dim[i] == 1;
     if (one) return v;
     rl_value c = x->data ? turned_constant(a, v, rank, perm) : RL_NOVALUE;
-    if (rl_has(c) || rl_val(a->g, v)->rank != rank) return c;
+    if (rl_has(c) || rl_val(a->g, v)->rank != rank || (a->device && is_whole(a->g, v, y))) return c;
     for (uint32_t i = 0; i < rank; i++) back[perm[i]] = i;
     rl_value made = new_value(a, v, perm);
     add_transpose(a, v, made, back);
@@ -128,9 +139,8 @@ static bool sink_through_pointwise(sinker *a, rl_node node, uint32_t nin) {
     for (uint32_t i = 0; i < nin && !rl_has(t.of); i++)
         if (rl_has(turned_of(a, n.in[i]).of) && rl_val(a->g, n.in[i])->rank == y->rank) t = turned_of(a, n.in[i]);
     if (!rl_has(t.of)) return false;
-    uint32_t rank = y->rank;
     for (uint32_t i = 0; i < nin; i++) {
-        in[i] = turn_back(a, n.in[i], rank, t.perm);
+        in[i] = turn_back(a, n.in[i], n.out[0], t.perm);
         if (!rl_has(in[i])) return false;
     }
     turn_node(a, node, nin, in, t.perm);
@@ -249,10 +259,10 @@ static void drop_unread(const sinker *a) {
     rl_graph_remove_all(g, dead);
 }
 
-void rl_sink_transposes(rl_graph *g) {
+void rl_sink_transposes(rl_graph *g, bool device) {
     rl_arena tmp;
     rl_arena_init(&tmp, g->ctx);
-    sinker a = {.g = g, .tmp = &tmp, .nval = g->nval, .as = rl_new(&tmp, turned, g->nval), .image = rl_new(&tmp, bool, g->nval)};
+    sinker a = {.g = g, .tmp = &tmp, .device = device, .nval = g->nval, .as = rl_new(&tmp, turned, g->nval), .image = rl_new(&tmp, bool, g->nval)};
     for (uint32_t i = 0; i < a.nval; i++) a.as[i].of = RL_NOVALUE;
     const rl_node *was = rl_copy(&tmp, g->order.p, g->order.n * sizeof *was);
     for (uint32_t i = 0, n = g->order.n; i < n; i++) visit(&a, was[i]);

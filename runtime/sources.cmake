@@ -58,6 +58,7 @@ set(RL_RUNTIME
   runtime/native_whole.c
   runtime/npy.c
   runtime/number.c
+  runtime/one_place.c
   runtime/order.c
   runtime/pads.c
   runtime/panels.c

@@ -291,6 +291,36 @@ TEST(siblings) {
     rl_ctx_free(ctx);
 }
 
+/* One place of a tensor is a view: no launch selects. */
+TEST(one_place) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x %s[3,N,4,5]\n  const %%i i64[] {0}\n  const %%j i64[] {-1}\n  const %%k i64[1] {1}\n  %%r = Relu(%%x)\n"
+        "  %%p = Gather(%%r, %%i)\n  %%q = Gather(%%r, %%j) axis=-4\n  %%s = Gather(%%r, %%k)\n  %%a = Add(%%p, %%q)\n  %%y = Mul(%%s, %%a)\n  out %%y\n}\n";
+    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
+    static const char *const refused[] = {"launch:none", "launch:select"};
+    char typed[600];
+    CHECK_CTX(ctx)
+    for (size_t t = 0; t < RL_LEN(types); t++) {
+        snprintf(typed, sizeof typed, text, rl_dtype_name(types[t]));
+        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, typed, refused[f], types[t], (int64_t[]){3, 2, 4, 5}, 8, true);
+    }
+    rl_ctx_free(ctx);
+}
+
+/* A sum with what lies by rows stays by rows, as the normalization behind it wants it: nothing is moved. */
+TEST(residual_of_rows) {
+    static const char text[] =
+        "graph opset=21 {\n  in %x f32[N,3,4,16]\n  const %s f32[16] {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}\n  const %w f32[16,16,1,1] @\n"
+        "  %n = LayerNormalization(%x, %s, %s)\n  %t = Transpose(%n) perm=[0,3,1,2]\n  %c = Conv(%t, %w)\n  %u = Transpose(%c) perm=[0,2,3,1]\n"
+        "  %a = Add(%x, %u)\n  %y = LayerNormalization(%a, %s, %s)\n  out %y\n}\n";
+    static const char *const refused[] = {"launch:none", REFUSED_MOVES};
+    char full[2000];
+    CHECK_CTX(ctx)
+    with_constants(full, sizeof full, text, 256);
+    for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], RL_F32, (int64_t[]){2, 3, 4, 16}, 6, false);
+    rl_ctx_free(ctx);
+}
+
 /* Products of few rows, with all that was joined to them: one launch each, without the kernels that would do it in parts. */
 TEST(few_rows) {
     static const char *const text[] = {
@@ -591,6 +621,8 @@ int main(void) {
     RUN(patches);
     RUN(channels_after_all);
     RUN(siblings);
+    RUN(one_place);
+    RUN(residual_of_rows);
     RUN(few_rows);
     RUN(pools_of_channels);
     RUN(constant_scales);
