@@ -12,33 +12,44 @@
 
 /* ---- what is added ---- */
 
-bool rl_pads_are_zeros(const rl_exec *x, const rl_nodeinfo *pad) {
+static bool is_zero(const void *p, rl_dtype t) {
     static const char zero[sizeof(double)];
+    size_t size = rl_dtype_bits(t) / 8;
+    return size && size <= sizeof zero && rl_same_bytes(p, zero, size);
+}
+
+static bool may_be_zeros(const rl_nodeinfo *pad) {
+    return rl_attr_float(pad, "value", 0) == 0 && (!rl_attr_find(pad, "mode") || rl_attr_is(pad, "mode", "constant"));
+}
+
+bool rl_pads_are_zeros(const rl_exec *x, const rl_nodeinfo *pad) {
     const rl_tensor *t = rl_has(rl_in(pad, 2)) ? &x->constant[pad->in[2].i] : NULL;
-    if (rl_attr_float(pad, "value", 0) != 0 || (rl_attr_find(pad, "mode") && !rl_attr_is(pad, "mode", "constant"))) return false;
-    if (!t) return true;
-    size_t size = rl_dtype_bits(t->dtype) / 8;
-    return t->kind == RL_TENSOR && rl_numel(t) == 1 && size && size <= sizeof zero && rl_same_bytes(rl_data(t), zero, size);
+    return may_be_zeros(pad) && (!t || (t->kind == RL_TENSOR && rl_numel(t) == 1 && is_zero(rl_data(t), t->dtype)));
+}
+
+/* `by`: what the Pad adds, before all dims and then behind. */
+static const int64_t *sum_of(rl_graph *g, const int64_t *by, const rl_nodeinfo *window) {
+    uint32_t rank = rl_val(g, window->in[0])->rank, r = rank - 2;
+    const rl_attr *pads = rl_attr_find(window, "pads"), *how = rl_attr_find(window, "auto_pad");
+    const int64_t *own = NULL;
+    if (how && !rl_attr_is(window, "auto_pad", "NOTSET") && !rl_attr_is(window, "auto_pad", "VALID")) return NULL;
+    if (pads && (!how || rl_attr_is(window, "auto_pad", "NOTSET"))) own = pads->kind == RL_ATTR_INTS && pads->n == 2 * r ? pads->ints : NULL;
+    if (pads && !own) return NULL;
+    int64_t *sum = rl_new(&g->mem, int64_t, 2 * rank);
+    for (uint32_t i = 0; i < 2 * rank; i++) {
+        uint32_t d = i % rank, at = i / rank * r + d - 2;
+        if (by[i] < 0 || (d < 2 && by[i])) return NULL;
+        if (d >= 2) sum[at] = by[i] + (own ? own[at] : 0);
+    }
+    return sum;
 }
 
 const int64_t *rl_pads_sum(const rl_exec *x, const rl_nodeinfo *pad, const rl_nodeinfo *window) {
     const rl_tensor *by = rl_has(rl_in(pad, 1)) ? &x->constant[pad->in[1].i] : NULL;
-    uint32_t rank = rl_val(x->g, window->in[0])->rank, r = rank - 2;
-    const rl_attr *pads = rl_attr_find(window, "pads"), *how = rl_attr_find(window, "auto_pad");
-    const int64_t *own = NULL;
+    uint32_t rank = rl_val(x->g, window->in[0])->rank;
     if (pad->since < 11 || rl_has(rl_in(pad, 3)) || !by || by->kind != RL_TENSOR || by->dtype != RL_I64 || !rl_is_dense(by)) return NULL;
     if (!rl_pads_are_zeros(x, pad) || rank < 3 || rl_numel(by) != 2 * (int64_t)rank) return NULL;
-    if (how && !rl_attr_is(window, "auto_pad", "NOTSET") && !rl_attr_is(window, "auto_pad", "VALID")) return NULL;
-    const int64_t *n = rl_data(by);
-    if (pads && (!how || rl_attr_is(window, "auto_pad", "NOTSET"))) own = pads->kind == RL_ATTR_INTS && pads->n == 2 * r ? pads->ints : NULL;
-    if (pads && !own) return NULL;
-    int64_t *sum = rl_new(&x->g->mem, int64_t, 2 * rank);
-    for (uint32_t i = 0; i < 2 * rank; i++) {
-        uint32_t d = i % rank, at = i / rank * r + d - 2;
-        if (n[i] < 0 || (d < 2 && n[i])) return NULL;
-        if (d >= 2) sum[at] = n[i] + (own ? own[at] : 0);
-    }
-    return sum;
+    return sum_of(x->g, rl_data(by), window);
 }
 
 void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t count, bool counts) {
@@ -54,6 +65,50 @@ void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t coun
     if (counts) attr[k++] = rl_attr_of_int(g, "count_include_pad", 1);
     n->attr = attr;
     n->nattr = k;
+}
+
+/* ---- convolutions ---- */
+
+/* What a Pad of zeros adds; NULL: it is none, or not known before the run. */
+static const int64_t *added_by(const rl_graph *g, const rl_nodeinfo *pad, rl_arena *tmp) {
+    const int64_t *by;
+    uint32_t n;
+    if (pad->op != RL_OP_Pad || *pad->domain || pad->since < 11 || pad->nin < 2 || pad->nout != 1 || rl_has(rl_in(pad, 3)) || !may_be_zeros(pad)) return NULL;
+    if (!rl_has(pad->in[0]) || !rl_has(pad->in[1]) || !rl_has(pad->out[0])) return NULL;
+    const rl_const *value = rl_has(rl_in(pad, 2)) ? rl_val(g, pad->in[2])->data : NULL;
+    if (rl_has(rl_in(pad, 2)) && (!value || !value->data || value->nbyte != rl_dtype_bits(value->dtype) / 8 || !is_zero(value->data, value->dtype))) return NULL;
+    uint32_t rank = rl_val(g, pad->out[0])->rank;
+    return rank != RL_NORANK && rank >= 3 && rl_const_ints(g, pad->in[1], tmp, &by, &n) && n == 2 * rank ? by : NULL;
+}
+
+/* Where convolutions alone read the Pad, each has its pads, and it goes. */
+static bool pads_convolutions(rl_graph *g, const rl_nodeinfo *pad, const int64_t *by) {
+    const rl_valinfo *y = rl_val(g, pad->out[0]);
+    if (y->is_output || !y->nuse) return false;
+    for (uint32_t i = 0; i < y->nuse; i++) {
+        const rl_nodeinfo *conv = rl_nod(g, y->use[i].node);
+        if (conv->op != RL_OP_Conv || *conv->domain || y->use[i].slot || !sum_of(g, by, conv)) return false;
+    }
+    rl_value x = pad->in[0], padded = pad->out[0];
+    while (rl_val(g, padded)->nuse) {
+        rl_node conv = rl_val(g, padded)->use[0].node;
+        rl_set_pads(g, rl_nod(g, conv), sum_of(g, by, rl_nod(g, conv)), 2 * (rl_val(g, padded)->rank - 2), false);
+        rl_graph_set_input(g, conv, 0, x);
+    }
+    return true;
+}
+
+void rl_pad_convolutions(rl_graph *g) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, g->ctx);
+    bool *dead = rl_new(&tmp, bool, g->nnode);
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        const int64_t *by = added_by(g, n, &tmp);
+        dead[g->order.p[i].i] = by && pads_convolutions(g, n, by);
+    }
+    rl_graph_remove_all(g, dead);
+    rl_arena_free(&tmp);
 }
 
 /* ---- pools ---- */

@@ -285,6 +285,7 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
         RL_TRY(rl_join_subsampling(g));
     }
     if (rt->device && !rt->watch) {
+        rl_pad_convolutions(g);
         RL_TRY(rl_slice_one_place(g));
         RL_TRY(rl_join_siblings(g));
     }

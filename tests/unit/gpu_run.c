@@ -291,6 +291,25 @@ TEST(siblings) {
     rl_ctx_free(ctx);
 }
 
+/* A Pad of zeros that two convolutions read is in the pads of both; one that a pool reads, too, stays. */
+TEST(shared_pads) {
+    static const char text[] =
+        "graph opset=21 {\n  in %%x %s[N,4,7,6]\n  const %%w %s[4,4,3,3] @\n  const %%v %s[4,1,3,3] {1,2,3,4,5,6,7,8,9,-1,-2,-3,-4,-5,-6,-7,-8,-9,0,1,0,1,0,1,0,1,0,2,0,2,0,2,0,2,0,2}\n"
+        "  const %%p i64[8] {0,0,1,2,0,0,2,0}\n  %%q = Pad(%%x, %%p)\n  %%a = Conv(%%q, %%w) pads=[1,0,0,1]\n  %%b = Conv(%%q, %%v) group=4 pads=[1,0,0,1]\n  %%y = Add(%%a, %%b)\n"
+        "  out %%y\n%s}\n";
+    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
+    char typed[800], full[1600];
+    CHECK_CTX(ctx)
+    for (size_t t = 0; t < RL_LEN(types); t++)
+        for (uint32_t pool = 0; pool < 2; pool++) {
+            const char *n = rl_dtype_name(types[t]);
+            snprintf(typed, sizeof typed, text, n, n, n, pool ? "  %m = MaxPool(%q) kernel_shape=[2,2]\n  out %m\n" : "");
+            with_constants(full, sizeof full, typed, 144);
+            check_without(ctx, full, pool ? "launch:none" : "launch:pad", types[t], (int64_t[]){2, 4, 7, 6}, pool ? 4 : 2, false);
+        }
+    rl_ctx_free(ctx);
+}
+
 /* One place of a tensor is a view: no launch selects. */
 TEST(one_place) {
     static const char text[] =
@@ -621,6 +640,7 @@ int main(void) {
     RUN(patches);
     RUN(channels_after_all);
     RUN(siblings);
+    RUN(shared_pads);
     RUN(one_place);
     RUN(residual_of_rows);
     RUN(few_rows);
