@@ -1,7 +1,7 @@
 /* Convolutions' kernels, C++ for the host and the device.
  *
  *   conv<T>        any strides, an output per thread, also transposed and by groups: what stands in where cuDNN does not
- *   depthwise<T>   each channel by itself, channels-last, with all that follows: instead of cuDNN, which has little for it
+ *   depthwise<T>   each channel by itself, channels-last, with all that follows: instead of cuDNN, which has little for it; depthwise_rows of few places
  *   posts<T>       activations and sums after a convolution, or of element-wise ops alone, in one pass */
 #ifndef RL_CUDA_K_CONV_H
 #define RL_CUDA_K_CONV_H

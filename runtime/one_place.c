@@ -27,7 +27,6 @@ static void put_slice(rl_graph *g, rl_node node, uint32_t axis, int64_t at) {
     bool squeezes = rl_val(g, n.in[1])->rank == 0;
     rl_dim dim[RL_RANK];
     rl_graph_set_output(g, node, 0, rl_graph_value(g, NULL));
-    rl_graph_remove(g, node);
     if (squeezes) {
         for (uint32_t i = 0; i < x.rank; i++) dim[i] = i == axis ? 1 : x.dim[i];
         cut = rl_graph_value(g, NULL);
@@ -40,21 +39,23 @@ static void put_slice(rl_graph *g, rl_node node, uint32_t axis, int64_t at) {
 
 rl_status rl_slice_one_place(rl_graph *g) {
     rl_arena tmp;
-    bool any = false;
+    struct { rl_node *p; uint32_t n, cap; } gone = {0};
     if (rl_opset_of(g, rl_internz(g->ctx, "")) < 10) return RL_OK; /* a Slice has its places as attributes */
     rl_arena_init(&tmp, g->ctx);
-    const uint32_t count = g->order.n;
-    const rl_node *was = rl_copy(&tmp, g->order.p, count * sizeof *was);
-    for (uint32_t i = 0; i < count; i++) {
-        const rl_nodeinfo *n = rl_nod(g, was[i]);
-        if (!takes(g, n)) continue;
-        int64_t rank = rl_val(g, n->in[0])->rank, axis = rl_attr_int(n, "axis", 0);
+    for (uint32_t i = 0, n = g->order.n; i < n; i++) { /* what is added comes behind */
+        const rl_node node = g->order.p[i];
+        const rl_nodeinfo *info = rl_nod(g, node);
+        if (!takes(g, info)) continue;
+        int64_t rank = rl_val(g, info->in[0])->rank, axis = rl_attr_int(info, "axis", 0);
         axis = axis < 0 ? axis + rank : axis;
-        int64_t at = axis >= 0 && axis < rank ? place_of(g, n, (uint32_t)axis, &tmp) : -1;
+        int64_t at = axis >= 0 && axis < rank ? place_of(g, info, (uint32_t)axis, &tmp) : -1;
         if (at < 0) continue;
-        put_slice(g, was[i], (uint32_t)axis, at);
-        any = true;
+        put_slice(g, node, (uint32_t)axis, at);
+        rl_push(&tmp, gone, node);
     }
+    bool *dead = rl_new(&tmp, bool, g->nnode);
+    for (uint32_t i = 0; i < gone.n; i++) dead[gone.p[i].i] = true;
+    rl_graph_remove_all(g, dead);
     rl_arena_free(&tmp);
-    return any ? rl_graph_sort(g) : RL_OK;
+    return gone.n ? rl_graph_sort(g) : RL_OK;
 }

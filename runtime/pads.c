@@ -39,7 +39,7 @@ static const int64_t *sum_of(rl_graph *g, const int64_t *by, const rl_nodeinfo *
     for (uint32_t i = 0; i < 2 * rank; i++) {
         uint32_t d = i % rank, at = i / rank * r + d - 2;
         if (by[i] < 0 || (d < 2 && by[i])) return NULL;
-        if (d >= 2) sum[at] = by[i] + (own ? own[at] : 0);
+        if (d >= 2) sum[at] = rl_add(by[i], own ? own[at] : 0);
     }
     return sum;
 }

@@ -12,9 +12,12 @@
 
 enum { MOST_SIBLINGS = 8 };
 
+/* A constant with all its floats, at least one; else NULL. */
 static const rl_const *floats_of(const rl_graph *g, rl_value v) {
     const rl_const *k = rl_has(v) ? rl_val(g, v)->data : NULL;
-    return k && k->data && k->dtype == RL_F32 ? k : NULL;
+    size_t nbyte = sizeof(float);
+    for (uint32_t i = 0; k && i < k->rank; i++) nbyte *= (size_t)k->dim[i];
+    return k && k->data && k->dtype == RL_F32 && nbyte && k->nbyte == nbyte ? k : NULL;
 }
 
 static bool is_moved(const rl_graph *g, rl_value v) {
@@ -47,7 +50,8 @@ static bool same_windows(const rl_graph *g, const rl_nodeinfo *n, const rl_nodei
     return true;
 }
 
-typedef struct { uint32_t n; rl_node node[MOST_SIBLINGS]; } family;
+/* next: one of others of the same value, RL_NONE. */
+typedef struct { uint32_t n, next; rl_node node[MOST_SIBLINGS]; } family;
 
 /* The weights, or where slot is 2 the biases (0: there is none), one after the other along dim 0; RL_NOVALUE where nobody has any. */
 static rl_value one_after_the_other(rl_graph *g, const family *f, uint32_t slot) {
@@ -84,7 +88,6 @@ static void join_family(rl_graph *g, const family *f) {
     for (uint32_t i = 0; i < f->n; i++) {
         piece[i] = rl_nod(g, f->node[i])->out[0], size[i] = rl_val(g, piece[i])->dim[1];
         rl_graph_set_output(g, f->node[i], 0, rl_graph_value(g, NULL));
-        rl_graph_remove(g, f->node[i]);
     }
     rl_graph_set_type(g, y, RL_F32, rank, dim);
     rl_graph_set_attrs(g, rl_graph_add(g, RL_OP_Conv, first.name, rl_has(in[2]) ? 3 : 2, in, 1, &y), first.attr, first.nattr);
@@ -96,22 +99,24 @@ rl_status rl_join_siblings(rl_graph *g) {
     rl_arena tmp;
     rl_arena_init(&tmp, g->ctx);
     struct { family *p; uint32_t n, cap; } found = {0};
+    uint32_t *first = rl_new(&tmp, uint32_t, g->nval), njoined = 0; /* [value] 1 + the newest of those that read it */
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        bool joined = !may_join(g, n);
-        for (uint32_t k = 0; k < found.n && !joined; k++) {
-            family *f = &found.p[k];
-            joined = f->n < MOST_SIBLINGS && same_windows(g, rl_nod(g, f->node[0]), n);
-            if (joined) f->node[f->n++] = g->order.p[i];
+        if (!may_join(g, n)) continue;
+        uint32_t *of = &first[n->in[0].i], k = *of - 1;
+        while (k != RL_NONE && (found.p[k].n == MOST_SIBLINGS || !same_windows(g, rl_nod(g, found.p[k].node[0]), n))) k = found.p[k].next;
+        if (k == RL_NONE) {
+            rl_push(&tmp, found, ((family){.next = *of - 1}));
+            k = found.n - 1, *of = found.n;
         }
-        if (!joined) rl_push(&tmp, found, ((family){1, {g->order.p[i]}}));
+        found.p[k].node[found.p[k].n++] = g->order.p[i];
     }
-    bool any = false;
-    for (uint32_t k = 0; k < found.n; k++) {
-        if (found.p[k].n < 2) continue;
-        join_family(g, &found.p[k]);
-        any = true;
-    }
+    for (uint32_t k = 0; k < found.n; k++)
+        if (found.p[k].n > 1) join_family(g, &found.p[k]), njoined++;
+    bool *dead = rl_new(&tmp, bool, g->nnode);
+    for (uint32_t k = 0; k < found.n; k++)
+        for (uint32_t i = 0; found.p[k].n > 1 && i < found.p[k].n; i++) dead[found.p[k].node[i].i] = true;
+    rl_graph_remove_all(g, dead);
     rl_arena_free(&tmp);
-    return any ? rl_graph_sort(g) : RL_OK;
+    return njoined ? rl_graph_sort(g) : RL_OK;
 }
