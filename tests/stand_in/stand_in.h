@@ -7,7 +7,8 @@
  * have and how fast they are is not theirs to say.
  *
  *   RELAYOUT_STAND_IN_FAULT=cublasLtMatmul:13      calls of that function give that result from now on; FUNCTION:RESULT:N: from the N-th on
- *   RELAYOUT_STAND_IN_FAULT_TOO=...                another function's, FUNCTION:RESULT */
+ *   RELAYOUT_STAND_IN_FAULT_TOO=...                another function's, FUNCTION:RESULT
+ *   RELAYOUT_STAND_IN_VERSION=12020                the driver says that it is of this version */
 #ifndef STAND_IN_H
 #define STAND_IN_H
 #include <stddef.h>

@@ -326,6 +326,24 @@ TEST(own_kernels) {
     rl_ctx_free(ctx);
 }
 
+/* Kernels begin before the one before them has ended where the driver records that, and nobody forbids it. */
+TEST(overlap) {
+    static const char relu[] = "graph opset=24 {\n  in %x f32[2,3]\n  %y = Erf(%x)\n  out %y\n}\n";
+    static const struct { const char *name, *value; bool early; } of[] = {
+        {"RELAYOUT_CUDA_OVERLAP", "1", true}, {"RELAYOUT_CUDA_OVERLAP", "0", false}, {"RELAYOUT_STAND_IN_VERSION", "12030", true}, {"RELAYOUT_STAND_IN_VERSION", "12020", false}};
+    for (size_t i = 0; i < RL_LEN(of); i++) {
+        CHECK_CTX(ctx)
+        setenv(of[i].name, of[i].value, 1);
+        listen_to(1);
+        run cpu = start(ctx, relu, &rl_backend_cpu), gpu = start(ctx, relu, &rl_backend_cuda);
+        CHECK(same(&cpu, &gpu, 1e-6) && strstr(said(), "launch") && !strstr(said(), "launch early") == !of[i].early);
+        listen_to(0);
+        unsetenv(of[i].name);
+        end(&cpu), end(&gpu);
+        rl_ctx_free(ctx);
+    }
+}
+
 static bool find(void *file, const char *name, void *field) {
     void *f = file ? dlsym(file, name) : NULL;
     if (f) memcpy(field, &f, sizeof f);
@@ -350,5 +368,6 @@ int main(void) {
     RUN(named_nodes);
     RUN(recordings);
     RUN(own_kernels);
+    RUN(overlap);
     return check_done();
 }
