@@ -172,8 +172,8 @@ do_build() {
 
 do_pack() {
     local f samples
+    rm -rf $packed/{cuda,lib,shared,relayout,commit} # references stay
     RL_CUDA_ARCHS=${RL_CUDA_ARCHS:-90} do_build || return
-    rm -rf $packed/{cuda,lib,shared} # references stay
     mkdir -p $packed/cuda $packed/lib $packed/shared
     cp build-gpu/relayout $packed
     git rev-parse --short HEAD >$packed/commit 2>/dev/null || rm -f $packed/commit
