@@ -427,6 +427,19 @@ def embedding(r):
     return Case("EmbedLayerNormalization", [ids, segments, *tables, mask, places], 3, **ms)
 
 
+@family
+def not_finite(r):
+    """What element-wise ops make of what is no number, and of infinities."""
+    x = floats(r, shape_of(r, 1, 3), scale=4.0)
+    x[r.random(x.shape) < 0.3] = np.nan
+    x[r.random(x.shape) < 0.2] = np.inf
+    x[r.random(x.shape) < 0.2] = -np.inf
+    op = pick(r, "HardSigmoid", "Celu", "Relu", "LeakyRelu", "Elu", "Selu", "HardSwish", "ThresholdedRelu", "Shrink", "Sign", "Abs", "Sigmoid", "Tanh", "Softsign", "Clip", "Max", "Min")
+    if op == "Clip":
+        return Case(op, [x, np.array(-1, F32), np.array(2.5, F32)], opset=17)
+    return Case(op, [x, floats(r, x.shape)] if op in ("Max", "Min") else [x], opset=17, **({"alpha": 0.3} if op in ("HardSigmoid", "Celu", "LeakyRelu", "Elu") else {}))
+
+
 # ------------------------------------------------------------------------------------------------------------- running
 
 def elem(x):
