@@ -29,6 +29,18 @@ static rl_status reshape_to(rl_call *c, const rl_tensor *t, uint32_t rank, const
     return RL_OK;
 }
 
+/* What is left for the open dim: dims that are copied cancel, also those that are 0, so that a batch of none has the dims that one of some has. */
+static int64_t open_dim(const rl_tensor *x, const int64_t *want, uint32_t n, bool zero_is_zero) {
+    int64_t all = 1, others = 1;
+    bool over = false;
+    for (uint32_t i = 0; i < RL_MAX(x->rank, n); i++) {
+        if (i < n && want[i] == 0 && !zero_is_zero) continue;
+        if (i < x->rank) over = __builtin_mul_overflow(all, x->dim[i], &all) || over;
+        if (i < n && want[i] != -1) over = __builtin_mul_overflow(others, want[i], &others) || over;
+    }
+    return over || !others ? 0 : all / others;
+}
+
 rl_status rl_reshape_dims(const rl_call *c, const rl_tensor *x, const int64_t *want, uint32_t n, bool zero_is_zero, int64_t *dim) {
     uint32_t open = RL_NONE;
     int64_t known = 1;
@@ -43,7 +55,7 @@ rl_status rl_reshape_dims(const rl_call *c, const rl_tensor *x, const int64_t *w
     if (open != RL_NONE) dim[open] = 1;
     RL_TRY(rl_call_dims(c, n, dim));
     for (uint32_t i = 0; i < n; i++) known *= dim[i];
-    if (open != RL_NONE) dim[open] = known ? rl_numel(x) / known : 0;
+    if (open != RL_NONE) dim[open] = open_dim(x, want, n, zero_is_zero);
     if (known * (open == RL_NONE ? 1 : dim[open]) != rl_numel(x))
         return rl_call_fail(c, RL_EMODEL, "%lld elements do not fit the shape", (long long)rl_numel(x));
     return RL_OK;

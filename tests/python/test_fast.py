@@ -22,6 +22,9 @@ import netgen
 UNARY = {"Relu": {}, "LeakyRelu": {"alpha": 0.1}, "Sigmoid": {}, "HardSigmoid": {"alpha": 0.3}, "HardSwish": {}, "Tanh": {}, "Elu": {"alpha": 0.7},
          "Abs": {}, "Neg": {}, "Exp": {}, "Erf": {}, "Softplus": {}, "Floor": {}}
 
+# Networks that were wrong once: of what is no number; of a batch of none, whose -1 in a Reshape was 0 here and not there.
+KNOWN = [91000000536, 91000003034, 92000000097, 92000001309, 92000003954]
+
 
 class Network(netgen.Builder):
     """Nodes one after the other; `live`: values so far by name, with their shapes."""
@@ -538,12 +541,12 @@ def main():
     prog = common.program(args)
     if not args.device:
         common.need_onednn(prog)
-    bad = []
-    for seed, wrong in common.pooled(run, [(args.seed * 100000 + i, prog, args.device) for i in range(args.count)], args.jobs, 4):
+    bad, seeds = [], KNOWN + [args.seed * 100000 + i for i in range(args.count)]
+    for seed, wrong in common.pooled(run, [(seed, prog, args.device) for seed in seeds], args.jobs, 4):
         if wrong:
             bad.append(f"seed {seed}: {wrong}")
     print("\n".join(bad))
-    return common.closing(args.count - len(bad), len(bad))
+    return common.closing(len(seeds) - len(bad), len(bad))
 
 
 if __name__ == "__main__":
