@@ -138,10 +138,9 @@ static bool push_linear(rl_fuser *a, rl_row_op op, float k) {
 
 /* A number for each channel, after other ops: kernel posts of a device takes it, besides a bias and one more operand. */
 static bool takes_channels(const rl_fuser *a, rl_value operand) {
+    enum { OWN = 3 /* a convolution's inputs */ };
     int64_t n = channels(a), at;
-    uint32_t noperand = 0;
-    for (uint32_t i = 0; i < a->f.npost; i++) noperand += a->f.post[i].in != RL_NONE;
-    return a->device && a->kind == RL_LEAD_CONV && n && noperand < 2 && rl_attr_int(a->lead->info, "group", 1) == 1 && per_channel(a, operand, n, &at);
+    return a->device && a->kind == RL_LEAD_CONV && n && a->nin < OWN + 2 && rl_attr_int(a->lead->info, "group", 1) == 1 && per_channel(a, operand, n, &at);
 }
 
 /* v op v is left alone: its operand would be what is not there any more. */

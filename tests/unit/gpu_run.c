@@ -146,6 +146,18 @@ static void check_without(rl_ctx *ctx, const char *text, const char *refused, rl
     end(&cpu), end(&gpu);
 }
 
+/* The same of a text that has its type for each %s, in f32 (wide) and the shorter floats, and weights of n numbers for each @, without each of these kernels. */
+static void check_types(rl_ctx *ctx, const char *text, bool wide, uint32_t n, const char *const *refused, size_t nrefused, const int64_t *dim, uint32_t nstep, bool own) {
+    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
+    char typed[1400], full[3000];
+    for (size_t t = !wide; t < RL_LEN(types); t++) {
+        const char *name = rl_dtype_name(types[t]);
+        snprintf(typed, sizeof typed, text, name, name, name, name, name, name);
+        with_constants(full, sizeof full, typed, n);
+        for (size_t f = 0; f < nrefused; f++) check_without(ctx, full, refused[f], types[t], dim, nstep, own);
+    }
+}
+
 /* One place of channels, and all that is made of it, lies channels-last: between a Resize and a Conv nothing is moved or cast. */
 TEST(stays_in_order) {
     static const char text[] =
@@ -197,19 +209,10 @@ TEST(depthwise) {
         "  const %%l %s[] {-3}\n  const %%h %s[] {4}\n"
         "  %%c = Conv(%%x, %%w, %%s) group=16 pads=[1,1,1,1]\n  %%n = BatchNormalization(%%c, %%s, %%v, %%s, %%v)\n  %%r = Add(%%x, %%n)\n"
         "  %%q = Clip(%%r, %%l, %%h)\n  %%d = Conv(%%q, %%w) group=16 strides=[2,2] pads=[1,0,1,2]\n  %%g = Sigmoid(%%d)\n  %%y = Mul(%%d, %%g)\n  out %%y\n}\n";
-    static const rl_dtype types[] = {RL_F16, RL_BF16};
     static const char *const refused[] = {"launch:none", "launch:conv", "launch:posts"};
-    char typed[1400], full[2000];
     CHECK_CTX(ctx)
-    for (size_t t = 0; t < RL_LEN(types); t++) {
-        const char *n = rl_dtype_name(types[t]);
-        snprintf(typed, sizeof typed, text, n, n, n, n, n, n);
-        with_constants(full, sizeof full, typed, 144);
-        for (size_t f = 0; f < RL_LEN(refused); f++) { /* of few places, whose rows threads share, and of many */
-            check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 16, 7, 9}, 2, true);
-            check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 16, 40, 39}, 2, true);
-        }
-    }
+    check_types(ctx, text, false, 144, refused, RL_LEN(refused), (int64_t[]){2, 16, 7, 9}, 2, true); /* of few places, whose rows threads share, and of many */
+    check_types(ctx, text, false, 144, refused, RL_LEN(refused), (int64_t[]){2, 16, 40, 39}, 2, true);
     rl_ctx_free(ctx);
 }
 
@@ -240,16 +243,9 @@ TEST(patches) {
         "graph opset=21 {\n  in %%x %s[N,3,9,6]\n  const %%w %s[4,3,2,3] @\n  const %%b %s[4] {1,-2,0.5,3}\n  const %%s %s[4] {1,0.5,2,-1}\n"
         "  %%c = Conv(%%x, %%w, %%b) strides=[2,3]\n  %%n = BatchNormalization(%%c, %%s, %%b, %%b, %%v)\n  %%r = Relu(%%n)\n  %%d = Conv(%%x, %%w) strides=[2,3]\n"
         "  %%y = Add(%%d, %%r)\n  out %%y\n  const %%v %s[4] {1,2,4,0.5}\n}\n";
-    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
     static const char *const refused[] = {"launch:none", "launch:conv"};
-    char typed[800], full[1600];
     CHECK_CTX(ctx)
-    for (size_t t = 0; t < RL_LEN(types); t++) {
-        const char *n = rl_dtype_name(types[t]);
-        snprintf(typed, sizeof typed, text, n, n, n, n, n);
-        with_constants(full, sizeof full, typed, 72);
-        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 3, 9, 6}, 2, false);
-    }
+    check_types(ctx, text, true, 72, refused, RL_LEN(refused), (int64_t[]){2, 3, 9, 6}, 2, false);
     rl_ctx_free(ctx);
 }
 
@@ -259,16 +255,9 @@ TEST(channels_after_all) {
         "graph opset=21 {\n  in %%x %s[N,3,9,6]\n  const %%w %s[4,3,3,3] @\n  const %%b %s[4] {1,-2,0.5,3}\n  const %%s %s[4,1,1] {1,-0.5,2,-1}\n"
         "  const %%t %s[1,4,1,1] {-1,3,0.25,0}\n  %%c = Conv(%%x, %%w, %%b) pads=[1,1,1,1]\n  %%r = Relu(%%c)\n  %%m = Mul(%%s, %%r)\n  %%a = Add(%%m, %%t)\n"
         "  %%y = Tanh(%%a)\n  out %%y\n}\n";
-    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
     static const char *const refused[] = {"launch:none", "launch:each"};
-    char typed[800], full[1600];
     CHECK_CTX(ctx)
-    for (size_t t = 0; t < RL_LEN(types); t++) {
-        const char *n = rl_dtype_name(types[t]);
-        snprintf(typed, sizeof typed, text, n, n, n, n, n);
-        with_constants(full, sizeof full, typed, 108);
-        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, full, refused[f], types[t], (int64_t[]){2, 3, 9, 6}, 1, false);
-    }
+    check_types(ctx, text, true, 108, refused, RL_LEN(refused), (int64_t[]){2, 3, 9, 6}, 1, false);
     rl_ctx_free(ctx);
 }
 
@@ -315,14 +304,9 @@ TEST(one_place) {
     static const char text[] =
         "graph opset=21 {\n  in %%x %s[3,N,4,5]\n  const %%i i64[] {0}\n  const %%j i64[] {-1}\n  const %%k i64[1] {1}\n  %%r = Relu(%%x)\n"
         "  %%p = Gather(%%r, %%i)\n  %%q = Gather(%%r, %%j) axis=-4\n  %%s = Gather(%%r, %%k)\n  %%a = Add(%%p, %%q)\n  %%y = Mul(%%s, %%a)\n  out %%y\n}\n";
-    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
     static const char *const refused[] = {"launch:none", "launch:select"};
-    char typed[600];
     CHECK_CTX(ctx)
-    for (size_t t = 0; t < RL_LEN(types); t++) {
-        snprintf(typed, sizeof typed, text, rl_dtype_name(types[t]));
-        for (size_t f = 0; f < RL_LEN(refused); f++) check_without(ctx, typed, refused[f], types[t], (int64_t[]){3, 2, 4, 5}, 8, true);
-    }
+    check_types(ctx, text, true, 0, refused, RL_LEN(refused), (int64_t[]){3, 2, 4, 5}, 8, true);
     rl_ctx_free(ctx);
 }
 
@@ -351,18 +335,11 @@ TEST(few_rows) {
         "graph opset=21 {\n  in %%x %s[1,1,N,24]\n  const %%w %s[12,16] @\n  const %%b %s[1,12] {1,-2,0.5,3,1,0,0,0,-1,2,0.25,1}\n  const %%l %s[] {-1}\n"
         "  const %%i i64[1] {1}\n  const %%j i64[1] {17}\n  const %%o i64[1] {3}\n  %%p = Slice(%%x, %%i, %%j, %%o)\n  %%u = Transpose(%%w) perm=[1,0]\n"
         "  %%m = MatMul(%%p, %%u)\n  %%s = Add(%%m, %%b)\n  %%y = Clip(%%s, %%l)\n  out %%y\n}\n"};
-    static const rl_dtype types[] = {RL_F32, RL_F16, RL_BF16};
     static const char *const refused[] = {"launch:none", "launch:matmul", "launch:posts", "launch:each"};
-    char typed[800], full[3000];
     CHECK_CTX(ctx)
     for (size_t i = 0; i < RL_LEN(text); i++)
-        for (size_t t = 0; t < RL_LEN(types); t++) {
-            const char *n = rl_dtype_name(types[t]);
-            snprintf(typed, sizeof typed, text[i], n, n, n, n);
-            with_constants(full, sizeof full, typed, 192);
-            for (int64_t m = 1; m <= RL_FEW_ROWS; m++)
-                check_without(ctx, full, refused[m - 1], types[t], (int64_t[]){i ? 1 : m, i ? 1 : 16, i ? m : 1, i == 0 ? 1 : i == 1 ? 12 : 24}, 2, true);
-        }
+        for (int64_t m = 1; m <= RL_FEW_ROWS; m++)
+            check_types(ctx, text[i], true, 192, &refused[m - 1], 1, (int64_t[]){i ? 1 : m, i ? 1 : 16, i ? m : 1, i == 0 ? 1 : i == 1 ? 12 : 24}, 2, true);
     rl_ctx_free(ctx);
 }
 
