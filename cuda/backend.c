@@ -18,6 +18,12 @@
 /* What the device keeps until the end; found by the host's address where the bytes there last, else by the bytes. */
 typedef struct kept { struct kept *next; void *p; const void *host; void *copy; size_t nbyte; } kept;
 typedef struct recording { struct recording *next; rl_gpu_graph *graph; } recording;
+/* Of a recording of branches: what was recorded last of each step, node[from] .. node[from + n - 1], and what the step at work comes after. */
+typedef struct {
+    rl_arena mem;
+    struct { rl_gpu_node *p; uint32_t n, cap; } node, before;
+    struct { struct { uint32_t from, n; } *p; uint32_t n, cap; } end;
+} branches;
 typedef struct {
     rl_gpu *g;
     rl_gpu_pool *pool;
@@ -25,6 +31,7 @@ typedef struct {
     kept **slot;
     uint32_t nslot, nkept;
     recording *recordings;
+    branches branches;
     uint32_t *wrong;
     const rl_graph *graph;
     char title[600];
@@ -191,12 +198,49 @@ static rl_status cuda_record(rl_rt *rt) {
     return rl_gpu_record(rl_gpu_of(rt));
 }
 
+/* The room is asked for at once, and given back for the recording: where there is too little, the run must go on without it. */
+static rl_status cuda_record_branches(rl_rt *rt, size_t nbyte) {
+    state *s = rt->state;
+    void *room = rl_gpu_has_nodes(s->g) ? rl_gpu_alloc(s->g, nbyte) : NULL;
+    if (!room) return rl_fail(rt->ctx, RL_ELIMIT, "the device does not record branches, or has no %zu bytes left for them", nbyte);
+    rl_gpu_free(s->g, room, nbyte);
+    rl_arena_init(&s->branches.mem, rt->ctx);
+    RL_TRY(rl_gpu_record(s->g));
+    rl_gpu_pool_once(s->pool, true);
+    return RL_OK;
+}
+
+static rl_status cuda_after(rl_rt *rt, const uint32_t *step, uint32_t n) {
+    branches *b = &((state *)rt->state)->branches;
+    bool last = n == 1 && step[0] + 1 == b->end.n && b->end.p[step[0]].n == 1;
+    b->before.n = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t k = 0; k < b->end.p[step[i]].n; k++) rl_push(&b->mem, b->before, b->node.p[b->end.p[step[i]].from + k]);
+    return rl_gpu_come_after(rl_gpu_of(rt), b->before.p, b->before.n, last);
+}
+
+static rl_status cuda_step_end(rl_rt *rt, bool *did) {
+    branches *b = &((state *)rt->state)->branches;
+    const rl_gpu_node *node;
+    uint32_t n;
+    RL_TRY(rl_gpu_come_before(rl_gpu_of(rt), &node, &n));
+    *did = n != b->before.n;
+    for (uint32_t i = 0; i < n && !*did; i++) *did = node[i].node != b->before.p[i].node;
+    if (!*did) return RL_OK;
+    rl_push(&b->mem, b->end, ((__typeof__(*b->end.p)){b->node.n, n}));
+    for (uint32_t i = 0; i < n; i++) rl_push(&b->mem, b->node, node[i]);
+    return RL_OK;
+}
+
 static rl_status cuda_record_end(rl_rt *rt, void **out) {
     state *s = rt->state;
     recording *r = calloc(1, sizeof *r);
     rl_gpu_graph *graph;
     *out = NULL;
     rl_status status = rl_gpu_record_end(s->g, &graph);
+    rl_gpu_pool_once(s->pool, false);
+    rl_arena_free(&s->branches.mem);
+    s->branches = (branches){0};
     if (status != RL_OK) {
         free(r);
         return status;
@@ -294,7 +338,7 @@ static const rl_kernel chain = {.types = RL_T(RL_F32) | RL_T(RL_F16) | RL_T(RL_B
 const rl_backend rl_backend_cuda = {
     .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .chain = &chain, .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
     .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .move_all = cuda_move_all, .fill = cuda_fill, .convert = cuda_convert, .keep = cuda_keep,
-    .record = cuda_record, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .mark = cuda_mark, .between = cuda_between, .describe = cuda_describe, .ways = &rl_gpu_ways};
+    .record = cuda_record, .record_branches = cuda_record_branches, .after = cuda_after, .step_end = cuda_step_end, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .mark = cuda_mark, .between = cuda_between, .describe = cuda_describe, .ways = &rl_gpu_ways};
 
 /* ---- what ops share ---- */
 

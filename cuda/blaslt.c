@@ -25,7 +25,7 @@ typedef struct {
     uint32_t align[5];            /* what divides each address and the bias's, at most 256; the library takes 256 where it is not told */
 } key;
 
-struct rl_lt_choice { rl_lt_choice *next; key key; bool any; cublasLtMatmulAlgo_t algo; };
+struct rl_lt_choice { rl_lt_choice *next; key key; bool any; cublasLtMatmulAlgo_t algo; int64_t nworkspace; };
 
 typedef struct {
     rl_libs *l;
@@ -152,17 +152,20 @@ static void end(job *j) {
 
 /* ---- algorithms, by shape ---- */
 
+#define MOST_WORKSPACE ((uint64_t)32 << 20)
+
 static bool set_wish(const job *j, cublasLtMatmulPreference_t wish) {
+    const uint64_t most = MOST_WORKSPACE;
     static const cublasLtMatmulPreferenceAttributes_t align[] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                                                  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const rl_libs *l = j->l;
-    bool all = l->cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &l->nworkspace, sizeof l->nworkspace) == CUBLAS_STATUS_SUCCESS;
+    bool all = l->cublasLtMatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most) == CUBLAS_STATUS_SUCCESS;
     for (uint32_t i = 0; i < 4 && all; i++)
         all = l->cublasLtMatmulPreferenceSetAttribute(wish, align[i], &j->key.align[i], sizeof j->key.align[i]) == CUBLAS_STATUS_SUCCESS;
     return all;
 }
 
-static bool ask(const job *j, cublasLtMatmulAlgo_t *algo) {
+static bool ask(const job *j, rl_lt_choice *c) {
     const rl_libs *l = j->l;
     cublasLtMatmulPreference_t wish = NULL;
     cublasLtMatmulHeuristicResult_t found;
@@ -171,7 +174,7 @@ static bool ask(const job *j, cublasLtMatmulAlgo_t *algo) {
     bool any = set_wish(j, wish)
                && l->cublasLtMatmulAlgoGetHeuristic(l->lt, j->desc, j->layout[0], j->layout[1], j->layout[2], j->layout[3], wish, 1, &found, &n) == CUBLAS_STATUS_SUCCESS
                && n > 0;
-    if (any) *algo = found.algo;
+    if (any) c->algo = found.algo, c->nworkspace = (int64_t)found.workspaceSize;
     l->cublasLtMatmulPreferenceDestroy(wish);
     return any;
 }
@@ -182,7 +185,7 @@ static rl_lt_choice *choice_of(const job *j) {
     rl_lt_choice *c = calloc(1, sizeof *c);
     if (!c) return NULL;
     memcpy(&c->key, &j->key, sizeof c->key);
-    c->any = ask(j, &c->algo);
+    c->any = ask(j, c);
     c->next = j->l->choices;
     j->l->choices = c;
     return c;
@@ -231,8 +234,9 @@ static void multiply(rl_call *call, job *j, const rl_p_matmul *p, bool *did) {
     if (j->key.type == RL_I8) alpha = whole, beta = whole + 1;
     if (!best || !best->any) return;
     for (uint32_t i = 0; i < 4 && j->key.by_address; i++) j->at[i] = rl_call_keep(call, j->at[i], (size_t)j->key.nbatch * sizeof(void *), false);
+    void *workspace = best->nworkspace ? rl_data(rl_call_temp(call, RL_U8, 1, &best->nworkspace)) : NULL;
     cublasStatus_t s = l->cublasLtMatmul(l->lt, j->desc, alpha, j->at[0], j->layout[0], j->at[1], j->layout[1], beta, j->at[2], j->layout[2], (void *)(uintptr_t)j->at[3],
-                                         j->layout[3], &best->algo, l->workspace, l->nworkspace, rl_gpu_stream(l->g));
+                                         j->layout[3], &best->algo, workspace, (size_t)best->nworkspace, rl_gpu_stream(l->g));
     *did = s == CUBLAS_STATUS_SUCCESS;
     if (*did) call->step->ran = "cuBLASLt";
     else if (j->key.by_address) best->any = false; /* there is another way */

@@ -23,13 +23,20 @@ struct rl_dnn_plan {
     rl_dnn_plan *next;
     rl_dnn_asked asked; /* its key a copy */
     rl_dnn_item plan;   /* NULL: cuDNN has none */
-    void *workspace;
-    size_t nworkspace;
+    int64_t nworkspace; /* bytes */
     double seconds;     /* of a run, where it was tried */
 };
 
 /* What plans are tried on, one after the other: a call's own memory. */
 typedef struct { const rl_dnn_at *at; uint32_t n; } trial;
+
+static void *take_workspace(const rl_libs *l, const rl_dnn_plan *p) {
+    return p->nworkspace > 0 ? rl_gpu_alloc(l->g, (size_t)p->nworkspace) : NULL;
+}
+
+static void give_workspace(const rl_libs *l, const rl_dnn_plan *p, void *workspace) {
+    if (workspace) rl_gpu_free(l->g, workspace, (size_t)p->nworkspace);
+}
 
 /* ---- descriptors ---- */
 
@@ -204,20 +211,18 @@ static rl_dnn_item plan_for(const rl_libs *l, rl_dnn_item config) {
     return NULL;
 }
 
-static bool try_engine(rl_libs *l, rl_dnn_plan *p, rl_dnn_item config) {
-    int64_t n, bytes = 0;
+/* Also whether the device has room for what it works in. */
+static bool try_engine(const rl_libs *l, rl_dnn_plan *p, rl_dnn_item config) {
+    int64_t n;
     rl_dnn_item plan = is_wanted(l, &p->asked, config) ? plan_for(l, config) : NULL;
     if (!plan) return false;
     bool works = l->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS
-                 && l->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &bytes) == CUDNN_STATUS_SUCCESS;
-    if (works && bytes > 0) p->workspace = rl_gpu_alloc(l->g, (size_t)bytes);
-    if (works && (bytes <= 0 || p->workspace)) {
-        p->nworkspace = (size_t)RL_MAX(bytes, 0);
-        p->plan = plan;
-        return true;
-    }
-    l->cudnnBackendDestroyDescriptor(plan);
-    return false;
+                 && l->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &p->nworkspace) == CUDNN_STATUS_SUCCESS;
+    void *workspace = works ? take_workspace(l, p) : NULL;
+    if (works && (p->nworkspace <= 0 || workspace)) p->plan = plan;
+    else l->cudnnBackendDestroyDescriptor(plan);
+    give_workspace(l, p, workspace);
+    return p->plan != NULL;
 }
 
 /* The configurations of engines that cuDNN names for the graph, best first; the caller destroys all of `found`. */
@@ -242,10 +247,9 @@ static void drop_engines(const rl_libs *l, rl_dnn_item *found) {
 
 static void drop_plan(const rl_libs *l, const rl_dnn_plan *p) {
     if (p->plan) l->cudnnBackendDestroyDescriptor(p->plan);
-    if (p->workspace) rl_gpu_free(l->g, p->workspace, p->nworkspace);
 }
 
-static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *at, uint32_t n) {
+static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *at, uint32_t n, void *workspace) {
     rl_dnn_maker m = {.l = l};
     rl_dnn_item pack = rl_dnn_make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     const void *p[RL_DNN_MOST_AT];
@@ -253,7 +257,7 @@ static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *
     for (uint32_t i = 0; i < n; i++) p[i] = at[i].p, uid[i] = at[i].uid;
     rl_dnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, p);
     rl_dnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, uid);
-    rl_dnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &k->workspace);
+    rl_dnn_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
     rl_dnn_finish(&m, pack);
     cudnnStatus_t s = m.bad ? CUDNN_STATUS_INTERNAL_ERROR : l->cudnnBackendExecute(l->dnn, k->plan, pack);
     destroy(&m);
@@ -262,24 +266,31 @@ static cudnnStatus_t execute(rl_libs *l, const rl_dnn_plan *k, const rl_dnn_at *
 
 /* Several runs as one graph, as they will be in the model's: call by call, the host's part would be longer than a small convolution. NULL: it
  * cannot be recorded. */
-static rl_gpu_graph *record_runs(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
+static rl_gpu_graph *record_runs(rl_libs *l, const rl_dnn_plan *p, const trial *t, void *workspace) {
     rl_gpu_graph *made = NULL;
     bool works = rl_gpu_record(l->g) == RL_OK;
-    for (uint32_t i = 0; works && i < RUNS_TRIED; i++) works = execute(l, p, t->at, t->n) == CUDNN_STATUS_SUCCESS;
+    for (uint32_t i = 0; works && i < RUNS_TRIED; i++) works = execute(l, p, t->at, t->n, workspace) == CUDNN_STATUS_SUCCESS;
     works = rl_gpu_record_end(l->g, &made) == RL_OK && works;
     if (!works) rl_gpu_forget(l->g, made);
     return works ? made : NULL;
 }
 
 /* The device's marks 0 and 1 are free: whoever measures a run does so when all plans are made. */
-static double time_of(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
+static double time_in(rl_libs *l, const rl_dnn_plan *p, const trial *t, void *workspace) {
     double seconds = INFINITY;
-    if (execute(l, p, t->at, t->n) != CUDNN_STATUS_SUCCESS || rl_gpu_sync(l->g) != RL_OK) return INFINITY;
-    rl_gpu_graph *runs = record_runs(l, p, t);
+    if (execute(l, p, t->at, t->n, workspace) != CUDNN_STATUS_SUCCESS || rl_gpu_sync(l->g) != RL_OK) return INFINITY;
+    rl_gpu_graph *runs = record_runs(l, p, t, workspace);
     bool works = runs && rl_gpu_replay(l->g, runs) == RL_OK && rl_gpu_mark(l->g, 0) == RL_OK && rl_gpu_replay(l->g, runs) == RL_OK
                  && rl_gpu_mark(l->g, 1) == RL_OK && rl_gpu_sync(l->g) == RL_OK && rl_gpu_between(l->g, 0, &seconds) == RL_OK;
     rl_gpu_forget(l->g, runs);
     return works ? seconds / RUNS_TRIED : INFINITY;
+}
+
+static double time_of(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
+    void *workspace = take_workspace(l, p);
+    double seconds = p->nworkspace <= 0 || workspace ? time_in(l, p, t, workspace) : INFINITY;
+    give_workspace(l, p, workspace);
+    return seconds;
 }
 
 /* t NULL: nothing is tried. */
@@ -376,7 +387,8 @@ rl_status rl_dnn_run(rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, 
     const rl_dnn_plan *k = plan_in(call, q, at, n);
     *did = false;
     if (!k) return RL_OK;
-    cudnnStatus_t s = execute(l, k, at, n);
+    void *workspace = k->nworkspace > 0 ? rl_data(rl_call_temp(call, RL_U8, 1, &k->nworkspace)) : NULL;
+    cudnnStatus_t s = execute(l, k, at, n, workspace);
     *did = s == CUDNN_STATUS_SUCCESS;
     if (*did) call->step->ran = "cuDNN";
     else rl_call_note(call, "cuDNN: %s", l->cudnnGetErrorString(s));

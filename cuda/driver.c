@@ -17,8 +17,10 @@ typedef struct CUfunc_st *cu_function;
 typedef struct CUstream_st *cu_stream;
 typedef struct CUevent_st *cu_event;
 typedef struct CUgraph_st *cu_graph;
+typedef struct CUgraphNode_st *cu_node;
+typedef struct { unsigned char from_port, to_port, type, reserved[5]; } cu_edge; /* CUgraphEdgeData */
 typedef struct CUgraphExec_st *cu_exec;
-enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, PTX_VERSION = 5, NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2 };
+enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76, PTX_VERSION = 5, NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2, REPLACE = 1 };
 enum { OVERLAPS = 90 /* compute capability whose kernels may begin early */, RECORDS_OVERLAP = 12030 /* the driver's version that records it */ };
 
 /* CUlaunchAttribute with CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, and CUlaunchConfig. */
@@ -65,6 +67,11 @@ enum { OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 }; /* resul
     CU(ungraph, "cuGraphDestroy", (cu_graph))                                                                        \
     CU(replay, "cuGraphLaunch", (cu_exec, cu_stream))                                                                \
     CU(unexec, "cuGraphExecDestroy", (cu_exec))
+/* From CUDA 12.3 on; NULL in older drivers. */
+#define NEWER_FUNCTIONS(CU)                                                                                          \
+    CU(captured, "cuStreamGetCaptureInfo_v3",                                                                        \
+       (cu_stream, int *, unsigned long long *, cu_graph *, const cu_node **, const cu_edge **, size_t *))           \
+    CU(depend, "cuStreamUpdateCaptureDependencies_v2", (cu_stream, cu_node *, const cu_edge *, size_t, unsigned))
 
 enum { STAGE = 4 << 20, NSTAGE = 2 };
 struct rl_gpu {
@@ -72,6 +79,7 @@ struct rl_gpu {
     void *library;
 #define CU(field, symbol, args) cu_result(*field) args;
     FUNCTIONS(CU)
+    NEWER_FUNCTIONS(CU)
 #undef CU
     cu_device number;
     cu_context context;
@@ -84,6 +92,8 @@ struct rl_gpu {
     cu_event free_at[NSTAGE];
     uint32_t turn;
     bool recording, early; /* early: kernels begin before the one before them has ended, and wait for it themselves (device.cu) */
+    bool branched;         /* the next kernel does not come right after the last one alone: it does not begin early */
+    struct { rl_gpu_node *p; uint32_t cap; } node; /* of rl_gpu_come_before */
     cu_event *mark;
     uint32_t nmark;
 };
@@ -125,14 +135,17 @@ static rl_status use(rl_gpu *g) {
 static rl_status load_functions(rl_gpu *g) {
     g->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!g->library) return rl_fail(g->ctx, RL_ELIMIT, "no CUDA device: there is no driver (libcuda.so.1) on this machine");
-    const struct { const char *symbol; void *field; } all[] = {
-#define CU(field, symbol, args) {symbol, &g->field},
+    const struct { const char *symbol; void *field; bool newer; } all[] = {
+#define CU(field, symbol, args) {symbol, &g->field, false},
         FUNCTIONS(CU)
+#undef CU
+#define CU(field, symbol, args) {symbol, &g->field, true},
+        NEWER_FUNCTIONS(CU)
 #undef CU
     };
     for (size_t i = 0; i < RL_LEN(all); i++) {
         void *f = dlsym(g->library, all[i].symbol);
-        if (!f) return rl_fail(g->ctx, RL_ELIMIT, "no CUDA device: the driver is too old: it has no %s", all[i].symbol);
+        if (!f && !all[i].newer) return rl_fail(g->ctx, RL_ELIMIT, "no CUDA device: the driver is too old: it has no %s", all[i].symbol);
         memcpy(all[i].field, &f, sizeof f);
     }
     return RL_OK;
@@ -237,6 +250,7 @@ void rl_gpu_close(rl_gpu *g) {
     }
     if (g->library) dlclose(g->library);
     free(g->mark);
+    free(g->node.p);
     free(g);
 }
 
@@ -316,7 +330,7 @@ rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
 
 rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void *param, size_t nparam) {
     static const cu_launch_attribute early = {.id = BEGIN_EARLY, .value.early = 1};
-    const cu_launch l = {{nblock, 1, 1}, {RL_THREADS, 1, 1}, 0, g->stream_of, &early, g->early};
+    const cu_launch l = {{nblock, 1, 1}, {RL_THREADS, 1, 1}, 0, g->stream_of, &early, g->early && !g->branched};
     void *args[] = {(void *)(uintptr_t)param};
     (void)nparam;
     if (nblock == 0) return RL_OK;
@@ -324,6 +338,7 @@ rl_status rl_gpu_launch(rl_gpu *g, rl_gpu_kernel k, uint32_t nblock, const void 
     RL_TRY(find_kernel(g, k));
     g->ctx->launched++;
     CALL(g, rl_gpu_kernel_name(k), launch(&l, g->kernel[k], args, NULL));
+    g->branched = false;
     return RL_OK;
 }
 
@@ -365,7 +380,7 @@ rl_status rl_gpu_record(rl_gpu *g) {
 
 rl_status rl_gpu_record_end(rl_gpu *g, rl_gpu_graph **out) {
     cu_graph graph = NULL;
-    g->recording = false;
+    g->recording = g->branched = false;
     *out = NULL;
     CALL(g, "a recording", capture_end(g->stream_of, &graph));
     rl_gpu_graph *r = calloc(1, sizeof *r);
@@ -390,6 +405,49 @@ void rl_gpu_forget(rl_gpu *g, rl_gpu_graph *r) {
     if (!r) return;
     if (use(g) == RL_OK) g->unexec(r->exec);
     free(r);
+}
+
+bool rl_gpu_has_nodes(const rl_gpu *g) {
+    return g->captured && g->depend;
+}
+
+static bool have_nodes(rl_gpu *g, size_t n) {
+    if (n <= g->node.cap) return true;
+    rl_gpu_node *more = realloc(g->node.p, n * sizeof *more);
+    if (more) g->node.p = more, g->node.cap = (uint32_t)n;
+    return more != NULL;
+}
+
+rl_status rl_gpu_come_before(rl_gpu *g, const rl_gpu_node **node, uint32_t *n) {
+    const cu_node *at = NULL;
+    const cu_edge *edge = NULL;
+    size_t count = 0;
+    int status = 0;
+    if (!rl_gpu_has_nodes(g)) return rl_fail(g->ctx, RL_ELIMIT, "the driver is too old for recordings of branches");
+    CALL(g, "a recording", captured(g->stream_of, &status, NULL, NULL, &at, &edge, &count));
+    if (!have_nodes(g, count)) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        g->node.p[i] = (rl_gpu_node){.node = at[i]};
+        if (edge) memcpy(&g->node.p[i].edge, &edge[i], sizeof edge[i]);
+    }
+    *node = g->node.p, *n = (uint32_t)count;
+    return RL_OK;
+}
+
+rl_status rl_gpu_come_after(rl_gpu *g, const rl_gpu_node *node, uint32_t n, bool last) {
+    cu_node at[64];
+    cu_edge edge[64];
+    if (!rl_gpu_has_nodes(g)) return rl_fail(g->ctx, RL_ELIMIT, "the driver is too old for recordings of branches");
+    for (uint32_t from = 0; from == 0 || from < n; from += RL_LEN(at)) {
+        uint32_t some = RL_MIN(n - from, (uint32_t)RL_LEN(at));
+        for (uint32_t i = 0; i < some; i++) {
+            at[i] = node[from + i].node;
+            memcpy(&edge[i], &node[from + i].edge, sizeof edge[i]);
+        }
+        CALL(g, "a recording", depend(g->stream_of, at, edge, some, from ? 0 : REPLACE));
+    }
+    g->branched = !last;
+    return RL_OK;
 }
 
 void *rl_gpu_stream(const rl_gpu *g) {

@@ -8,7 +8,8 @@
  *   RL_TRY(rl_gpu_launch(g, RL_GPU_strided4, nblock, &params, sizeof params));        in the order of calls; later
  *   RL_TRY(rl_gpu_sync(g));
  *
- * One stream: what is called first is done first.  After a failed call every later one fails with the same message. */
+ * One stream: what is called first is done first, but in recordings that say otherwise (rl_gpu_come_after).  After a failed call every later one
+ * fails with the same message. */
 #ifndef RL_CUDA_DRIVER_H
 #define RL_CUDA_DRIVER_H
 #include "../src/ir.h"
@@ -51,6 +52,22 @@ rl_status rl_gpu_record(rl_gpu *g);
 rl_status rl_gpu_record_end(rl_gpu *g, rl_gpu_graph **out);
 rl_status rl_gpu_replay(rl_gpu *g, rl_gpu_graph *r);
 void rl_gpu_forget(rl_gpu *g, rl_gpu_graph *r);
+
+/* What is recorded next comes after these: at first nothing, then what was recorded last. A recording is a graph of such nodes, and its replay may do
+ * side by side what does not come after each other.
+ *
+ *   launch a                                    a after nothing
+ *   come_before(g, &after_a, &n), copied        {a}
+ *   launch b                                    b after a
+ *   come_after(g, after_a, n, false)
+ *   launch c                                    c after a, too: b and c side by side
+ *
+ * RL_ELIMIT: the driver is too old. */
+typedef struct { void *node; uint64_t edge; } rl_gpu_node;
+rl_status rl_gpu_come_before(rl_gpu *g, const rl_gpu_node **node, uint32_t *n); /* good until the next call */
+/* last: the one node is what was recorded last, so that a kernel may begin early as it does in the stream. */
+rl_status rl_gpu_come_after(rl_gpu *g, const rl_gpu_node *node, uint32_t n, bool last);
+bool rl_gpu_has_nodes(const rl_gpu *g);
 
 /* Of the driver, for the libraries that get it: a CUstream, the major and minor compute capability. NULL, 0: emulated. */
 void *rl_gpu_stream(const rl_gpu *g);

@@ -3,6 +3,8 @@
  * Its memory can be touched inside these functions only: a kernel of the CPU that reads a tensor of the device ends the process, as
  * with a real one.  What was never written has a pattern.
  *
+ * What of a recording does not come after each other is done in another order with each replay.
+ *
  * watch.h says what more is seen in a build for that.
  *
  * RELAYOUT_EMULATE_FAULT makes things go wrong:  launch:conv  launches of kernels whose names begin so fail;  lost:conv  these seem
@@ -20,15 +22,27 @@ enum { ALIGN = 4096, PATTERN = 0xff /* no number in any type of floats */, PATTE
 #define ROOM ((size_t)64 << 30)
 
 typedef struct spare { struct spare *next; char *p; size_t nbyte; } spare;
-/* A launch, a copy, or (fn) a call. */
-typedef struct order { struct order *next; uint32_t kernel, nblock; void *to; const void *from; size_t n; void *param; void (*fn)(void *); } order;
-struct rl_gpu_graph { order *first, **last; };
+/* A launch, a copy, or (fn) a call; of a recording: how many it comes after, of these those that a replay has still to do, and what comes after it. */
+typedef struct order {
+    struct order *next;
+    uint32_t kernel, nblock;
+    void *to;
+    const void *from;
+    size_t n;
+    void *param;
+    void (*fn)(void *);
+    uint32_t nbefore, left;
+    struct { struct order **p; uint32_t n, cap; } after;
+} order;
+struct rl_gpu_graph { order *first, **last; uint32_t norder, random; };
 struct rl_gpu {
     rl_ctx *ctx;
     char *room;
     size_t used;
     spare *spares;
     rl_gpu_graph *recording;
+    rl_gpu_node *node; /* what the next of the recording comes after */
+    uint32_t nnode;
     const char *fault;
     bool lost;
     double *mark;
@@ -73,6 +87,7 @@ void rl_gpu_close(rl_gpu *g) {
     munmap(g->room, ROOM);
     rl_watch_close(g->room);
     free(g->mark);
+    free(g->node);
     free(g);
 }
 
@@ -173,6 +188,17 @@ static void do_order(const rl_gpu *g, const order *o) {
     leave(g);
 }
 
+static bool add_after(order *o, order *next) {
+    if (o->after.n == o->after.cap) {
+        uint32_t cap = RL_MAX(2 * o->after.cap, 2u);
+        order **more = realloc(o->after.p, cap * sizeof *more);
+        if (!more) return false;
+        o->after.p = more, o->after.cap = cap;
+    }
+    o->after.p[o->after.n++] = next;
+    return true;
+}
+
 static rl_status take_order(rl_gpu *g, order o) {
     RL_TRY(answer(g, "the device"));
     if (!g->recording) {
@@ -191,7 +217,10 @@ static rl_status take_order(rl_gpu *g, order o) {
     kept->param = param;
     *g->recording->last = kept;
     g->recording->last = &kept->next;
-    return RL_OK;
+    g->recording->norder++;
+    for (; kept->nbefore < g->nnode; kept->nbefore++)
+        if (!add_after(g->node[kept->nbefore].node, kept)) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+    return rl_gpu_come_after(g, &(rl_gpu_node){.node = kept}, 1, true);
 }
 
 rl_status rl_gpu_copy(rl_gpu *g, void *to, const void *from, size_t nbyte) {
@@ -237,6 +266,7 @@ rl_status rl_gpu_record(rl_gpu *g) {
     g->recording = calloc(1, sizeof *g->recording);
     if (!g->recording) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
     g->recording->last = &g->recording->first;
+    g->nnode = 0;
     return RL_OK;
 }
 
@@ -249,9 +279,44 @@ rl_status rl_gpu_record_end(rl_gpu *g, rl_gpu_graph **out) {
     return rl_fail(g->ctx, RL_EINTERNAL, "CUDA: a recording: refused");
 }
 
+/* What does not come after each other is done in another order each time. */
 rl_status rl_gpu_replay(rl_gpu *g, rl_gpu_graph *r) {
+    uint32_t nready = 0;
     RL_TRY(answer(g, "a recorded graph"));
-    for (const order *o = r->first; o; o = o->next) do_order(g, o);
+    order **ready = malloc((r->norder + 1) * sizeof *ready);
+    if (!ready) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+    for (order *o = r->first; o; o = o->next)
+        if (!(o->left = o->nbefore)) ready[nready++] = o;
+    while (nready) {
+        r->random = r->random * 1664525 + 1013904223;
+        uint32_t at = (uint32_t)((uint64_t)r->random * nready >> 32);
+        order *o = ready[at];
+        ready[at] = ready[--nready];
+        do_order(g, o);
+        for (uint32_t i = 0; i < o->after.n; i++)
+            if (--o->after.p[i]->left == 0) ready[nready++] = o->after.p[i];
+    }
+    free(ready);
+    return RL_OK;
+}
+
+bool rl_gpu_has_nodes(const rl_gpu *g) {
+    (void)g;
+    return true;
+}
+
+rl_status rl_gpu_come_before(rl_gpu *g, const rl_gpu_node **node, uint32_t *n) {
+    *node = g->node, *n = g->nnode;
+    return RL_OK;
+}
+
+rl_status rl_gpu_come_after(rl_gpu *g, const rl_gpu_node *node, uint32_t n, bool last) {
+    rl_gpu_node *copy = malloc((n + 1) * sizeof *copy);
+    (void)last;
+    if (!copy) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
+    if (n) memcpy(copy, node, n * sizeof *copy);
+    free(g->node);
+    g->node = copy, g->nnode = n;
     return RL_OK;
 }
 
@@ -260,6 +325,7 @@ void rl_gpu_forget(rl_gpu *g, rl_gpu_graph *r) {
     for (order *o = r ? r->first : NULL, *next; o; o = next) {
         next = o->next;
         free(o->param);
+        free(o->after.p);
         free(o);
     }
     free(r);

@@ -7,8 +7,6 @@
 
 #include "libs_internal.h"
 
-enum { WORKSPACE = 32 << 20 };
-
 /* Adds to what rl_libs_say says. */
 __attribute__((format(printf, 2, 3))) static void say(rl_libs *l, const char *fmt, ...) {
     size_t n = strlen(l->said);
@@ -86,8 +84,6 @@ rl_libs *rl_libs_open(rl_gpu *g) {
         return l;
     }
     l->tf32 = tf32 && strcmp(tf32, "1") == 0;
-    l->workspace = rl_gpu_alloc(g, WORKSPACE);
-    l->nworkspace = l->workspace ? WORKSPACE : 0;
     open_lt(l);
     open_dnn(l);
     return l;
@@ -100,7 +96,6 @@ void rl_libs_close(rl_libs *l) {
     if (l->pretended) l->cudnnBackendDestroyDescriptor(l->pretended);
     if (l->dnn) l->cudnnDestroy(l->dnn);
     if (l->lt) l->cublasLtDestroy(l->lt);
-    if (l->workspace) rl_gpu_free(l->g, l->workspace, WORKSPACE);
     if (l->dnn_file) dlclose(l->dnn_file);
     if (l->lt_file) dlclose(l->lt_file);
     free(l);

@@ -1,4 +1,4 @@
-/* What libs.c, blaslt.c and dnn.c share: the libraries' functions, found with dlsym, and the device's workspace. */
+/* What libs.c, blaslt.c and dnn.c share: the libraries' functions, found with dlsym. */
 #ifndef RL_CUDA_LIBS_INTERNAL_H
 #define RL_CUDA_LIBS_INTERNAL_H
 #include <cublasLt.h>
@@ -29,8 +29,6 @@ struct rl_libs {
     rl_dnn_plan *plans;   /* dnn.c's */
     rl_lt_choice *choices; /* blaslt.c's */
     cudnnBackendDescriptor_t pretended; /* a device that is not here (rl_dnn_pretend); NULL: the handle's */
-    void *workspace;
-    size_t nworkspace;
     double trying;        /* seconds that trials of engines have taken */
     char said[400];       /* rl_libs_say */
     bool tf32;            /* RELAYOUT_TF32=1: float32 products may be made of 10 bits */

@@ -10,8 +10,9 @@ struct rl_gpu_pool {
     rl_gpu *g;
     block *idle[NCLASS]; /* by class of size */
     block *empty;        /* list cells without a block */
+    block *later[NCLASS]; /* given back while each is taken once */
     size_t held;
-    bool pinned;
+    bool pinned, once;
 };
 
 /* Class k: (8 + k % 8) / 8 * 256 * 2^(k / 8) bytes. */
@@ -51,6 +52,7 @@ static void give_back(rl_gpu_pool *p) {
 
 void rl_gpu_pool_free(rl_gpu_pool *p) {
     if (!p) return;
+    rl_gpu_pool_once(p, false);
     give_back(p);
     for (block *b = p->empty, *next; b; b = next) {
         next = b->next;
@@ -87,12 +89,24 @@ void rl_gpu_pool_give(rl_gpu_pool *p, void *at, size_t nbyte) {
         return;
     }
     if (p->empty) p->empty = b->next;
-    *b = (block){p->idle[k], at};
-    p->idle[k] = b;
+    block **list = p->once ? &p->later[k] : &p->idle[k];
+    *b = (block){*list, at};
+    *list = b;
 }
 
 void rl_gpu_pool_pin(rl_gpu_pool *p) {
     p->pinned = true;
+}
+
+void rl_gpu_pool_once(rl_gpu_pool *p, bool once) {
+    p->once = once;
+    for (uint32_t k = 0; k < NCLASS && !once; k++) {
+        for (block *b; (b = p->later[k]);) {
+            p->later[k] = b->next;
+            b->next = p->idle[k];
+            p->idle[k] = b;
+        }
+    }
 }
 
 size_t rl_gpu_pool_held(const rl_gpu_pool *p) {

@@ -12,6 +12,8 @@ void rl_gpu_pool_free(rl_gpu_pool *p);   /* and all that it holds; what is hande
 void *rl_gpu_pool_take(rl_gpu_pool *p, size_t nbyte); /* NULL: none left, also after all that lay idle was given back */
 void rl_gpu_pool_give(rl_gpu_pool *p, void *at, size_t nbyte);
 void rl_gpu_pool_pin(rl_gpu_pool *p); /* a recording was made */
+/* once: what is given back is not taken again until it is off, so that none of it is written for the second time. */
+void rl_gpu_pool_once(rl_gpu_pool *p, bool once);
 size_t rl_gpu_pool_held(const rl_gpu_pool *p); /* bytes taken of the device */
 size_t rl_gpu_pool_size(size_t nbyte); /* what is taken for so many */
 

@@ -146,7 +146,7 @@ static rl_status bench_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *ar
     rl_text failed = {.mem = &g->mem};
     rl_device_notes(x, &failed);
     b->failed = failed.p;
-    b->replayed = rl_device_replays(x), b->put = rt->put, b->got = rt->got;
+    b->replayed = rl_device_replays(x), b->branches = rl_device_branches(x), b->put = rt->put, b->got = rt->got;
     b->threads = rt->pool ? rl_pool_size(rt->pool) : 1;
     b->peak = rt->peak - rt->constants, b->arena = rt->arena, b->least = rt->least, b->work = rt->work, b->kept = rt->settled;
     for (uint32_t i = 0; i < g->input.n; i++) b->input += in[i].kind == RL_TENSOR ? in[i].mem->nbyte : 0;

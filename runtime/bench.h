@@ -30,6 +30,7 @@ typedef struct {
     const char *device;    /* NULL: the CPU */
     const char *failed;    /* lines about nodes where the device or a library failed; NULL: none */
     bool replayed;         /* the device did each run after the second as one recorded graph */
+    const char *branches;  /* with that: what came of recording branches (device.h); NULL: not tried */
     double device_ms;      /* with that: of this graph, by the device's clock; inputs and outputs are there. The median */
     uint64_t put, got;     /* bytes to the device and from it, in a run that times each node */
     size_t peak, arena, least, work, kept, input, delivered; /* of values: see rl_rt; in peak, the caller's: inputs, outputs that did not lie row-major */

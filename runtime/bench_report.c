@@ -19,6 +19,11 @@ void rl_bench_json(const rl_bench *b, const char *model, rl_text *t) {
         rl_report_string(t, b->device);
         rl_put(t, ",\n  \"replayed\": %s,\n", b->replayed ? "true" : "false");
         if (b->replayed) rl_put(t, "  \"device_ms\": %.6g,\n", b->device_ms);
+        if (b->branches) {
+            rl_put(t, "  \"branches\": ");
+            rl_report_string(t, b->branches);
+            rl_put(t, ",\n");
+        }
         rl_put(t, "  \"put_bytes\": %" PRIu64 ",\n  \"got_bytes\": %" PRIu64 ",\n", b->put, b->got);
     }
     rl_put(t, "  \"median_ms\": %.6g,\n  \"min_ms\": %.6g,\n  \"mean_ms\": %.6g,\n", b->median_ms, b->min_ms, b->mean_ms);
@@ -54,6 +59,7 @@ void rl_bench_table(const rl_bench *b, rl_text *t) {
     rl_put(t, "median %.3f ms, least %.3f ms, mean %.3f ms of %u runs, threads: %u\n", b->median_ms, b->min_ms, b->mean_ms, b->runs, b->threads);
     if (b->device) rl_put(t, "on %s; %.2f MB to it and %.2f MB from it in a run\n", b->device, (double)b->put * 1e-6, (double)b->got * 1e-6);
     if (b->replayed) rl_put(t, "there, as one recorded graph, by its own clock: median %.3f ms\n", b->device_ms);
+    if (b->branches) rl_put(t, "branches: %s\n", b->branches);
     for (uint32_t i = 0; i < b->nop; i++)
         if (b->op[i].nfell) rl_put(t, "on the CPU, with copies: %s, %u of %u\n", b->op[i].op, b->op[i].nfell, b->op[i].nnode);
     if (b->failed) rl_put(t, "%s", b->failed);

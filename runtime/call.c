@@ -92,7 +92,7 @@ rl_tensor rl_call_make_value(const rl_call *c, rl_value v, rl_dtype t, uint32_t 
     int64_t turned[RL_RANK], back[RL_RANK];
     for (uint32_t k = 0; perm && k < rank; k++) turned[k] = dim[perm[k]], back[perm[k]] = k;
     if (perm) dim = turned;
-    rl_plan *p = c->frame->up ? NULL : c->frame->x->plan;
+    rl_plan *p = c->frame->up || c->rt->branches ? NULL : c->frame->x->plan;
     uint32_t b = p && p->arena && rl_has(v) ? p->block_of[v.i] : RL_NONE;
     if (b != RL_NONE && p->arena->on != c->rt->on) b = RL_NONE;
     rl_tensor y = b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);
@@ -145,7 +145,7 @@ void rl_call_packed(const rl_call *c, uint32_t i) {
 /* Nobody else reads input i or will: an output of type t may take its storage. */
 static bool may_write(const rl_call *c, uint32_t i, rl_dtype t) {
     const rl_tensor *x = rl_call_in(c, i);
-    return x && x->kind == RL_TENSOR && x->mem->on == c->rt->on && x->mem->ref == 1 && !x->mem->borrowed && ends_here(c, i) &&
+    return x && x->kind == RL_TENSOR && x->mem->on == c->rt->on && x->mem->ref == 1 && !c->rt->branches && !x->mem->borrowed && ends_here(c, i) &&
            rl_elem_bits(x->dtype) == rl_elem_bits(t) && (x->dtype == RL_STRING) == (t == RL_STRING);
 }
 
@@ -162,6 +162,7 @@ rl_tensor *rl_call_make_over_in(rl_call *c, uint32_t nover, rl_dtype t, uint32_t
         rl_tensor y = *x;
         y.dtype = t;
         rl_call_share(c, 0, y);
+        c->rt->made += x->mem->nbyte;
         c->over = true;
         return &c->out[0];
     }

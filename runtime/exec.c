@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../src/shape.h"
+#include "branches.h"
 #include "device.h"
 #include "exec.h"
 #include "fast.h"
@@ -214,7 +215,10 @@ static rl_status run_step(rl_frame *f, rl_step *s, rl_cost *cost) {
     x->rt->high = x->rt->live;
     bool part = s < x->step || s >= x->step + x->nstep; /* of a joined step, for which the plan has no place */
     if (x->probe && !f->up && !part) RL_TRY(x->probe(x->probe_user, f, s, &c));
+    bool branches = x->rt->branches && !f->up && !part;
+    if (branches) RL_TRY(rl_branches_begin(&c));
     RL_TRY(cost ? run_measured(s, &c, cost) : rl_exec_kernel(s, &c));
+    if (branches) RL_TRY(rl_branches_end(&c));
     if (moved == x->rt->moved) rl_views_note(&c);
     RL_TRY(keep_outputs(f, &c));
     if (!f->up && !part) rl_plan_note(x, &c, (uint32_t)(s - x->step));

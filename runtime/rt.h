@@ -169,6 +169,12 @@ struct rl_backend {
     void *(*keep)(rl_rt *rt, const void *host, size_t nbyte, bool lasts);
     /* What is done between the first two can be done again, in the same places, by the third. */
     rl_status (*record)(rl_rt *rt);
+    /* In place of it: what is asked for need not be done one after the other, and memory that is freed is not used again until the end; about
+     * nbyte of it will be wanted. RL_ELIMIT: not here. What follows comes after those steps, whose numbers count those that did anything; the
+     * step is done, and did it ask for anything? */
+    rl_status (*record_branches)(rl_rt *rt, size_t nbyte);
+    rl_status (*after)(rl_rt *rt, const uint32_t *step, uint32_t n);
+    rl_status (*step_end)(rl_rt *rt, bool *did);
     rl_status (*record_end)(rl_rt *rt, void **out);
     rl_status (*replay)(rl_rt *rt, void *recording);
     void (*forget)(rl_rt *rt, void *recording);
@@ -283,6 +289,7 @@ struct rl_rt {
     rl_status failed;        /* of a move on the device, whose message is in the context */
     bool no_number;          /* strings or complex numbers were to be converted: the kernel at work fails when it is done */
     bool recording;          /* what the device is asked for is remembered, not done */
+    struct rl_branches *branches; /* of the recording that is made (branches.h); NULL: one step after the other */
     bool runs_often;         /* the next graphs run many times: a device may take a while to find out what is quickest */
     bool stepwise;           /* wait for the device after each node, so that the one that failed is named */
     uint64_t put, got;       /* bytes that went to the device and came from it since the run began */
@@ -298,6 +305,7 @@ struct rl_rt {
     size_t settled;          /* bytes kept of what the inputs' sizes settle (settled.h) */
     size_t arena, least;     /* the last plan (plan.h): bytes of its arena; the most bytes that it has alive at once */
     uint64_t moved;          /* bytes that rl_tensor_move copied */
+    uint64_t made;           /* bytes of all values and temporaries, also of those written over an input */
     uint64_t random;         /* state of the Random ops */
     /* Sees every value as it is made; NULL: nobody. Errors end the run. */
     rl_status (*watch)(void *user, const rl_graph *g, rl_value v, const rl_tensor *t);

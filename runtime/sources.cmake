@@ -4,6 +4,7 @@ set(RL_RUNTIME
   runtime/attention_op.c
   runtime/bench.c
   runtime/bench_report.c
+  runtime/branches.c
   runtime/call.c
   runtime/check.c
   runtime/contract.c

@@ -58,6 +58,7 @@ static void *take_bytes(rl_rt *rt, const rl_backend *on, size_t nbyte) {
 static rl_storage *storage_new(rl_rt *rt, size_t nbyte) {
     rl_storage *s = storage_of(rt, NULL, nbyte);
     s->p = take_bytes(rt, rt->on, nbyte);
+    rt->made += nbyte;
     return s;
 }
 
@@ -93,6 +94,7 @@ static rl_storage *storage_in(rl_rt *rt, rl_storage *base, size_t at, size_t nby
     s->after = base->part;
     base->part = s;
     base->ref++;
+    rt->made += nbyte;
     return s;
 }
 

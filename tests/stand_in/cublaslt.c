@@ -11,8 +11,9 @@
 
 typedef struct { cudaDataType_t type; uint64_t rows, columns; int64_t ld, step; int32_t nbatch, by_address; } matrix;
 typedef struct { cublasComputeType_t compute; cudaDataType_t scale, bias_type; cublasOperation_t a, b; cublasLtEpilogue_t epilogue; const void *bias; } desc;
+enum { WORKSPACE = 1024 }; /* bytes that every algorithm works in */
 typedef struct { uint32_t align[4]; } wishes; /* of A, B, C, D; also what an algorithm is */
-typedef struct { desc d; matrix a, b, c, y; const void *pa, *pb, *pc; void *py; double alpha, beta; unsigned align[4]; } job;
+typedef struct { desc d; matrix a, b, c, y; const void *pa, *pb, *pc; void *py, *workspace; double alpha, beta; unsigned align[4]; } job;
 
 #define LT(name, ...)                                                                                                \
     STAND_IN cublasStatus_t name(__VA_ARGS__);                                                                       \
@@ -145,6 +146,7 @@ LT(cublasLtMatmulAlgoGetHeuristic, cublasLtHandle_t h, cublasLtMatmulDesc_t d, c
     if (!h || !wish || most < 1 || !takes((desc *)d, (matrix *)a, (matrix *)b, (matrix *)c, (matrix *)y)) return CUBLAS_STATUS_NOT_SUPPORTED;
     memset(found, 0, sizeof *found);
     memcpy(&found->algo, wish, sizeof(wishes));
+    found->workspaceSize = WORKSPACE;
     *n = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -175,6 +177,7 @@ static void multiply(void *arg) {
     stand_in_type t = type_of(j->a.type), to = type_of(j->y.type);
     int ta = j->d.a == CUBLAS_OP_T, tb = j->d.b == CUBLAS_OP_T;
     uint64_t k = dim(&j->a, 1, ta);
+    memset(j->workspace, 0xff, WORKSPACE); /* nobody else has it */
     for (int64_t batch = 0; batch < j->y.nbatch; batch++) {
         const void *a = batch_of(&j->a, j->pa, batch, t, j->align[0]), *b = batch_of(&j->b, j->pb, batch, t, j->align[1]);
         const void *c = batch_of(&j->c, j->pc, batch, to, j->align[2]);
@@ -209,9 +212,9 @@ LT(cublasLtMatmul, cublasLtHandle_t h, cublasLtMatmulDesc_t d, const void *alpha
    const void *beta, const void *c, cublasLtMatrixLayout_t lc, void *y, cublasLtMatrixLayout_t ly, const cublasLtMatmulAlgo_t *algo, void *workspace,
    size_t nworkspace, cudaStream_t stream) {
     FAULT();
-    job j = {*(desc *)d, *(matrix *)la, *(matrix *)lb, *(matrix *)lc, *(matrix *)ly, a, b, c, y, scale_of(alpha, ((desc *)d)->scale), scale_of(beta, ((desc *)d)->scale), {0}};
+    job j = {*(desc *)d, *(matrix *)la, *(matrix *)lb, *(matrix *)lc, *(matrix *)ly, a, b, c, y, workspace, scale_of(alpha, ((desc *)d)->scale), scale_of(beta, ((desc *)d)->scale), {0}};
     if (algo) memcpy(j.align, algo, sizeof j.align);
-    if (!h || !stream || !algo || !are_aligned(algo, j.y.by_address, (const void *[]){a, b, c, y}) || (nworkspace && !workspace) || !takes(&j.d, &j.a, &j.b, &j.c, &j.y)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (!h || !stream || !algo || !are_aligned(algo, j.y.by_address, (const void *[]){a, b, c, y}) || !workspace || nworkspace != WORKSPACE || !takes(&j.d, &j.a, &j.b, &j.c, &j.y)) return CUBLAS_STATUS_INVALID_VALUE;
     if (j.y.by_address && stand_in_fault("by_address_matmul")) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (j.a.type == CUDA_R_8I && !j.a.by_address && ((uintptr_t)a | (uintptr_t)b | (uintptr_t)y) % 16) return CUBLAS_STATUS_NOT_SUPPORTED;
     stand_in_say("cuBLASLt %lux%lux%lu batch %d%s A%s B%s ld %ld %ld %ld %ld epilogue %d%s alpha %g beta %g types %d %d", (unsigned long)j.y.rows,

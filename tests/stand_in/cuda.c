@@ -13,6 +13,7 @@
 enum { OUT_OF_MEMORY = 2, LAUNCH_FAILED = 719 };
 typedef unsigned long long pointer;
 typedef struct { int id, pad, early; char rest[60]; } attribute;
+typedef struct { unsigned char byte[8]; } edge;
 typedef struct { unsigned grid[3], block[3], shared; void *stream; const attribute *attribute; unsigned nattribute; } launch;
 
 static rl_ctx *ctx;
@@ -326,6 +327,35 @@ CU(cuStreamBeginCapture_v2, void *stream, int mode) {
 CU(cuStreamEndCapture, void *stream, rl_gpu_graph **graph) {
     FAULT();
     return stream == gpu ? result(rl_gpu_record_end(gpu, graph)) : 1;
+}
+
+/* Nodes are the emulated device's. An edge of a kernel that begins early has data, which belong to it when it is made, not to what comes next. */
+CU(cuStreamGetCaptureInfo_v3, void *stream, int *status, unsigned long long *id, rl_gpu_graph **graph, void *const **node, const edge **edges, size_t *n) {
+    FAULT();
+    static void *at[64];
+    static edge none[64];
+    const rl_gpu_node *is;
+    uint32_t count;
+    if (stream != gpu || id || graph || !node || !edges || rl_gpu_come_before(gpu, &is, &count) != RL_OK || count > 64) return 1;
+    for (uint32_t i = 0; i < count; i++) at[i] = is[i].node;
+    *status = 1, *node = at, *edges = none, *n = count;
+    return 0;
+}
+
+CU(cuStreamUpdateCaptureDependencies_v2, void *stream, void **node, const edge *edges, size_t n, unsigned flags) {
+    FAULT();
+    rl_gpu_node all[128];
+    const rl_gpu_node *is;
+    uint32_t count = 0;
+    if (stream != gpu || flags > 1 || n > 64 || rl_gpu_come_before(gpu, &is, &count) != RL_OK) return 1;
+    if (flags == 1) count = 0;
+    if (count + n > 128) return 1;
+    for (uint32_t i = 0; i < count; i++) all[i] = is[i];
+    for (size_t i = 0; i < n; i++) {
+        if (edges[i].byte[0] || edges[i].byte[2]) return 1;
+        all[count++] = (rl_gpu_node){.node = node[i]};
+    }
+    return result(rl_gpu_come_after(gpu, all, count, false));
 }
 
 CU(cuGraphInstantiateWithFlags, rl_gpu_graph **exec, rl_gpu_graph *graph, unsigned long long flags) {

@@ -148,7 +148,7 @@ DNN(cudnnBackendGetAttribute, const cudnnBackendDescriptor_t d, cudnnBackendAttr
     if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && name == CUDNN_ATTR_ENGINEHEUR_RESULTS) return get_engines(d, most, n, to);
     if (name == CUDNN_ATTR_ENGINECFG_ENGINE) return CUDNN_STATUS_SUCCESS;
     if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE || name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE) *n = 0;
-    else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) *(int64_t *)to = 512;
+    else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) *(int64_t *)to = WORKSPACE;
     else return CUDNN_STATUS_NOT_SUPPORTED;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -177,6 +177,7 @@ DNN(cudnnBackendExecute, cudnnHandle_t h, cudnnBackendDescriptor_t plan, cudnnBa
         if (!t || !p[i] || (!by_value && (uintptr_t)p[i] % 16)) return CUDNN_STATUS_BAD_PARAM;
         e.uid[i] = uid[i], e.p[i] = p[i], e.value[i] = by_value ? (double)*(const float *)p[i] : 0;
     }
+    e.workspace = *workspace;
     return stand_in_do(graph_execute, &e, sizeof e) ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 

@@ -7,7 +7,7 @@
 
 #include "stand_in.h"
 
-enum { MOST_ATTRIBUTES = 16, MOST_AT = 32, MOST_DIMS = 5 };
+enum { WORKSPACE = 512 /* bytes that every plan works in */, MOST_ATTRIBUTES = 16, MOST_AT = 32, MOST_DIMS = 5 };
 typedef struct { int name, type; int64_t n; void *p; } attribute;
 typedef struct item {
     cudnnBackendDescriptorType_t type;
@@ -23,7 +23,7 @@ int item_int(const item *d, cudnnBackendAttributeName_t name, int otherwise);
 double item_double(const item *d, cudnnBackendAttributeName_t name, double otherwise);
 
 /* Addresses by number, and numbers of the host's (by value), as they were when the plan was executed. */
-typedef struct { const item *graph; int64_t n, uid[MOST_AT]; void *p[MOST_AT]; double value[MOST_AT]; } execution;
+typedef struct { const item *graph; int64_t n, uid[MOST_AT]; void *p[MOST_AT]; double value[MOST_AT]; void *workspace; } execution;
 void graph_execute(void *arg);
 /* Does the stand-in have it? Says the graph. */
 int graph_takes(const item *graph);

@@ -240,6 +240,7 @@ void graph_execute(void *arg) {
     work k = {.e = arg};
     int64_t n;
     item *const *op = item_get(k.e->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &n);
+    memset(k.e->workspace, 0xff, WORKSPACE); /* nobody else has it */
     for (int64_t i = 0; i < n; i++) {
         switch (op[i]->type) {
         case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: convolve(&k, op[i], 0); break;

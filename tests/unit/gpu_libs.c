@@ -344,6 +344,34 @@ TEST(overlap) {
     }
 }
 
+/* In branches a kernel begins early behind the one that was recorded last, if it comes after that alone; libraries' calls work in memory of their own each.
+ * Where the driver does not say what comes after what, or not as asked, the recording stays as it was. */
+static void check_branches(const char *fault, const char *wanted) {
+    static const char net3[] = "graph opset=24 {\n  in %x f32[2,4,5,5]\n  in %w f32[4,4,1,1]\n  in %v f32[5,5]\n  %a = Conv(%x, %w)\n  %b = Conv(%a, %w)\n  %c = MatMul(%x, %v)\n"
+                               "  %d = MatMul(%x, %v)\n  %e = Erf(%c)\n  %f = Erf(%e)\n  %g = Sum(%a, %b, %d)\n  %y = Max(%g, %f)\n  out %y\n}\n";
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, net3, &rl_backend_cpu), gpu = start(ctx, net3, &rl_backend_cuda);
+    if (fault) setenv("RELAYOUT_STAND_IN_FAULT", fault, 1);
+    listen_to(1);
+    for (uint32_t k = 0; k < 4; k++) CHECK(run_again(&gpu) && same(&cpu, &gpu, 1e-6));
+    const char *is = rl_device_branches(gpu.x);
+    bool as_wanted = rl_device_replays(gpu.x) && is && strstr(is, wanted) && strstr(said(), "launch early") && (fault || strstr(said(), "launch\n"));
+    if (!as_wanted) fprintf(stderr, "%s: branches: %s\n", fault ? fault : "no fault", is ? is : "not tried");
+    CHECK(as_wanted);
+    listen_to(0);
+    unsetenv("RELAYOUT_STAND_IN_FAULT");
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
+TEST(branches) {
+    static const char *const faults[] = {"cuStreamGetCaptureInfo_v3:1", "cuStreamUpdateCaptureDependencies_v2:1", "cuStreamUpdateCaptureDependencies_v2:1:3", "cuGraphInstantiateWithFlags:1:2"};
+    setenv("RELAYOUT_CUDA_BRANCHES", "1", 1);
+    check_branches(NULL, " come one after the other at most; ");
+    for (size_t i = 0; i < RL_LEN(faults); i++) check_branches(faults[i], "CUDA: a recording: an error (1)");
+    unsetenv("RELAYOUT_CUDA_BRANCHES");
+}
+
 static bool find(void *file, const char *name, void *field) {
     void *f = file ? dlsym(file, name) : NULL;
     if (f) memcpy(field, &f, sizeof f);
@@ -369,5 +397,6 @@ int main(void) {
     RUN(recordings);
     RUN(own_kernels);
     RUN(overlap);
+    RUN(branches);
     return check_done();
 }
