@@ -216,7 +216,13 @@ class Job:
         ours, cpu = r.get("device_ms"), ", ".join(f"{o['op']} {o['on_cpu']}" for o in r["ops"] if o.get("on_cpu"))
         ratio = f"{self.ratio():.2f}" if self.ratio() else ""
         return (f"| {name} | {r['median_ms']:.3f} | {f'{ours:.3f}' if ours else ''} | {other} | {ratio} | {100 * share:.1f} % "
-                f"| {'yes' if r.get('replayed') else 'no'} | {cpu} |")
+                f"| {recorded(r)} | {cpu} |")
+
+
+def recorded(report):
+    if not report.get("replayed"):
+        return "no"
+    return "in branches" if "come one after the other" in report.get("branches", "") else "yes"
 
 
 def complete(name, kept):

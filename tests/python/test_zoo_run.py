@@ -20,6 +20,7 @@ hold no more memory than its inputs, the plan's arena, at most 1.1 times what an
 import collections
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -165,18 +166,21 @@ def cut_for_rounding(path, inputs, args, reference):
     return found, args.references if references.there(*these) else None  # onnxruntime's values may be others elsewhere
 
 
-def benched(prog, path, sizes, *words):
+def benched(prog, path, sizes, *words, **environment):
     """What `relayout bench` says."""
     words = [*words, *(x for name, dims in sizes.items() for x in ("--input-shape", f"{name}={','.join(map(str, dims))}"))]
-    p = subprocess.run([prog, "bench", path, "--json", "-", *words], capture_output=True, timeout=TIME)
+    p = subprocess.run([prog, "bench", path, "--json", "-", *words], capture_output=True, timeout=TIME, env=os.environ | environment)
     if p.returncode:
         raise RuntimeError(f"bench: {p.stderr.decode()[-200:]}")
     return json.loads(p.stdout)
 
 
 def replays(prog, path, sizes, device):
-    """What is wrong where its runs are not one recorded graph each."""
-    return "" if benched(prog, path, sizes, "--device", device, "--runs", "2")["replayed"] else "not replayed"
+    """What is wrong where its runs are not one recorded graph each, or its branches not right."""
+    b = benched(prog, path, sizes, "--device", device, "--runs", "2", RELAYOUT_CUDA_BRANCHES="1")
+    said = b.get("branches", "")
+    wrong = [w for w in ("results are others", "share memory", "CUDA: ") if w in said]
+    return f"branches: {said}" if wrong else "" if b["replayed"] else "not replayed"
 
 
 def held(prog, path, sizes, kernels):
