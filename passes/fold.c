@@ -9,8 +9,8 @@
  *   W -> Transpose -> MatMul V -> Softmax -> y     y becomes an initializer: a cone of computed constants in which data moves
  *
  * What is written out could be larger than what it is made from.  So of shape arithmetic only 64 elements are; what comes out of
- * a cone is small (64 KiB), or the bytes of the constants that go into it pay for it, each byte once; a permuted constant never is
- * larger, and equal ones (same bytes, same permutation) are shared.  The bytes that were permuted stay where someone else reads
+ * a cone is small (64 KiB), or is paid for: by the bytes of the constants that go into it, each byte once, and what they lack by a sixteenth of all
+ * constants' bytes, which is there once; or it is equal to another one that is; a permuted constant never is larger.  Equal ones are shared.  The bytes that were permuted stay where someone else reads
  * them.  What cones take to compute has a limit (eval.h); where cones were folded within it others may follow, with a limit of their
  * own, so that not much is left for a second run of the program to find. */
 #include "pass.h"
@@ -24,6 +24,7 @@
 
 #define SMALL 64              /* elements of shape arithmetic */
 #define FREE 65536            /* bytes that a computed constant may have without being paid for */
+#define PURSE 16              /* the share of all constants that what is written out may have more than they pay for */
 #define MAXSTEP (1u << 22)    /* edges of cones walked */
 #define MAXROUND 4            /* times that the limit of eval.h is spent on cones */
 
@@ -35,6 +36,8 @@ typedef struct {
     struct { rl_value *p; uint32_t n, cap; } made; /* outputs of dead nodes that become initializers */
     struct { permuted *p; uint32_t n, cap; } done;
     struct { rl_node *p; uint32_t n, cap; } transposes;
+    rl_hash *written; /* initializers that were made, by their contents */
+    size_t *purse;    /* bytes that those of constants may lack, in all */
 } folder;
 
 static bool is_integer(rl_dtype t) {
@@ -170,14 +173,32 @@ static void fold_transpose(folder *f, rl_node n) {
     if (!rl_has(d->v)) d->v = y;
 }
 
+/* ---- equal contents ---- */
+
+/* The value of the index that has v's content; RL_NOVALUE: none, and v is to be put at *key. */
+static rl_value twin_of(const rl_graph *g, const rl_hash *index, rl_value v, uint64_t *key) {
+    const rl_const *c = rl_val(g, v)->data;
+    *key = rl_hash_bytes(c->data, c->nbyte) ^ c->dtype;
+    for (uint32_t w; (w = rl_hash_get(index, *key)) != RL_NONE; ++*key)
+        if (rl_const_same(g->val[w].data, c)) return (rl_value){w};
+    return RL_NOVALUE;
+}
+
 /* ---- the edit for all that become initializers ---- */
 
 static void make_initializers(folder *f) {
     rl_graph *g = f->g;
+    uint64_t key;
     rl_graph_remove_all(g, f->dead);
     for (uint32_t i = 0; i < f->made.n; i++) {
         rl_valinfo *v = rl_val(g, f->made.p[i]);
         if (v->nuse == 0) continue; /* every reader went too */
+        rl_value twin = twin_of(g, f->written, f->made.p[i], &key);
+        if (rl_has(twin) && !is_captured(g, f->made.p[i])) {
+            rl_graph_replace_uses(g, f->made.p[i], twin);
+            continue;
+        }
+        if (!rl_has(twin)) rl_hash_put(f->written, key, f->made.p[i].i);
         v->is_init = true;
         v->raw = (rl_span){0};
         rl_push(&g->mem, g->init, f->made.p[i]);
@@ -263,6 +284,7 @@ typedef struct {
     bool *moves;      /* [nnode] ... and a Transpose that moves data is among what it comes from */
     bool *stuck;      /* [nnode] ... and something that comes from it cannot be written out */
     size_t *left;     /* [nval] bytes of a constant that have not paid for anything */
+    rl_hash paid;     /* what was paid for, by its content */
     uint32_t *seen;   /* [nnode] the last walk that came by */
     uint32_t nwalk, nstep;
     struct { rl_node *p; uint32_t n, cap; } stack;
@@ -322,7 +344,10 @@ static bool is_paid(cones *c, rl_value v, size_t price) {
         c->left[leaf[i].i] -= pays;
         price -= pays;
     }
-    if (price == 0) return true;
+    if (price <= *c->f->purse) {
+        *c->f->purse -= price;
+        return true;
+    }
     for (uint32_t i = n; i-- > 0;) c->left[leaf[i].i] = was[i]; /* of a leaf that is there twice, what it had first comes last */
     return false;
 }
@@ -340,14 +365,19 @@ static bool is_stuck(cones *c, rl_value v) {
     if (x->is_output) return true;
     for (uint32_t u = 0; u < x->nuse; u++)
         if (c->known[x->use[u].node.i] && c->stuck[x->use[u].node.i]) return true;
-    return is_read_outside(c, v) && x->data->nbyte > FREE && !is_paid(c, v, x->data->nbyte);
+    uint64_t key;
+    if (!is_read_outside(c, v) || x->data->nbyte <= FREE || rl_has(twin_of(c->f->g, c->f->written, v, &key)) || rl_has(twin_of(c->f->g, &c->paid, v, &key)))
+        return false;
+    if (!is_paid(c, v, x->data->nbyte)) return true;
+    rl_hash_put(&c->paid, key, v.i);
+    return false;
 }
 
 /* A Transpose goes where all that comes from it can be written out; with it goes everything down to there.  Is there more to do, as
  * the limit was spent before all was computed? */
 static bool fold_cones(folder *f) {
     const rl_graph *g = f->g;
-    cones c = {.f = f, .known = rl_new(f->tmp, bool, g->nnode), .moves = rl_new(f->tmp, bool, g->nnode)};
+    cones c = {.f = f, .known = rl_new(f->tmp, bool, g->nnode), .moves = rl_new(f->tmp, bool, g->nnode), .paid = {.mem = f->tmp}};
     rl_eval_limit limit = RL_EVAL_LIMIT;
     if (!compute(&c, &limit)) return false;
     c.stuck = rl_new(f->tmp, bool, g->nnode);
@@ -376,20 +406,28 @@ static bool fold_cones(folder *f) {
 /* Each round has a limit of its own, as a second run of the program would. */
 static void fold_all_cones(const folder *all) {
     for (uint32_t round = 0; round < MAXROUND; round++) {
-        folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode)};
+        folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode), .written = all->written, .purse = all->purse};
         if (!fold_cones(&f)) return;
     }
 }
 
 /* The contents of some small tensors are known only now, as cones were computed: those that hang on what shapes do not, as masks do. */
 static void fold_computed(const folder *all) {
-    folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode)};
+    folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode), .written = all->written, .purse = all->purse};
     fold_known(&f);
     make_initializers(&f);
 }
 
+static size_t constant_bytes(const rl_graph *g) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < g->init.n; i++) n += rl_val(g, g->init.p[i])->data ? rl_val(g, g->init.p[i])->data->nbyte : 0;
+    return n;
+}
+
 rl_status rl_pass_fold(rl_pass_run *r) {
-    folder f = {.g = r->g, .tmp = r->tmp, .dead = rl_new(r->tmp, bool, r->g->nnode)};
+    rl_hash written = {.mem = r->tmp};
+    size_t purse = constant_bytes(r->g) / PURSE;
+    folder f = {.g = r->g, .tmp = r->tmp, .dead = rl_new(r->tmp, bool, r->g->nnode), .written = &written, .purse = &purse};
     for (uint32_t k = 0; k < r->g->order.n; k++)
         if (rl_nod(r->g, r->g->order.p[k])->op == RL_OP_Transpose) rl_push(r->tmp, f.transposes, r->g->order.p[k]);
     fold_known(&f);

@@ -430,6 +430,11 @@ rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_
     return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_INTS, .n = n, .ints = rl_copy(&g->mem, x, n * sizeof *x)};
 }
 
+bool rl_const_same(const rl_const *a, const rl_const *b) {
+    return a->dtype == b->dtype && a->rank == b->rank && a->nbyte == b->nbyte && rl_same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim)
+           && rl_same_bytes(a->data, b->data, a->nbyte);
+}
+
 bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n) {
     const rl_const *c = rl_has(v) ? rl_val(g, v)->data : NULL;
     if (!c || !c->data || (c->dtype != RL_I32 && c->dtype != RL_I64)) return false;
