@@ -338,7 +338,8 @@ static const rl_kernel chain = {.types = RL_T(RL_F32) | RL_T(RL_F16) | RL_T(RL_B
 const rl_backend rl_backend_cuda = {
     .name = "cuda", .kernel = table, .nkernel = RL_LEN(table), .chain = &chain, .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put, .get = cuda_get,
     .sync = cuda_sync, .open = cuda_open, .close = cuda_close, .move = cuda_move, .move_all = cuda_move_all, .fill = cuda_fill, .convert = cuda_convert, .keep = cuda_keep,
-    .record = cuda_record, .record_branches = cuda_record_branches, .after = cuda_after, .step_end = cuda_step_end, .record_end = cuda_record_end, .replay = cuda_replay, .forget = cuda_forget, .mark = cuda_mark, .between = cuda_between, .describe = cuda_describe, .ways = &rl_gpu_ways};
+    .record = cuda_record, .record_branches = cuda_record_branches, .after = cuda_after, .step_end = cuda_step_end, .record_end = cuda_record_end, .replay = cuda_replay,
+    .forget = cuda_forget, .mark = cuda_mark, .between = cuda_between, .describe = cuda_describe, .ways = &rl_gpu_ways};
 
 /* ---- what ops share ---- */
 

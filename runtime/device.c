@@ -14,6 +14,7 @@ _Noreturn void rl_device_no_memory(rl_rt *rt, size_t nbyte) {
     rl_label at = rt->at ? rl_node_label(rt->at) : (rl_label){""};
     rl_fail(rt->ctx, RL_ENOMEM, "%s%sno memory left on the device for %zu bytes", at.s, rt->at ? ": " : "", nbyte);
     rt->at = NULL;
+    rt->on = &rl_backend_cpu;
     rl_no_memory_for(rt->ctx);
 }
 

@@ -12,7 +12,7 @@
  * there first, its outputs come to the host last; so callers see the host's memory only.
  *
  * A graph whose nodes all ran without a copy between the two is recorded in its second run with the same dims; from the third on only
- * the recording is replayed.
+ * the recording is replayed. Where runs are many it is recorded a second time, in branches (branches.h), and the quicker one stays.
  *
  * Where a kernel of the device or a library fails, the node goes to the next that can do it, and is said to: another kernel on the
  * device, then the CPU; a graph that cannot be recorded is run node by node.  A device that no longer answers ends the run. */

@@ -55,6 +55,7 @@ void rl_device_end_recording(rl_rt *rt) {
     void *made;
     if (!rt->recording) return;
     rt->recording = false;
+    rt->branches = NULL;
     if (rt->device->record_end(rt, &made) == RL_OK) rt->device->forget(rt, made);
 }
 

@@ -344,13 +344,15 @@ TEST(overlap) {
     }
 }
 
+#define BRANCHES                                                                                                     \
+    "graph opset=24 {\n  in %x f32[2,4,5,5]\n  in %w f32[4,4,1,1]\n  in %v f32[5,5]\n  %a = Conv(%x, %w)\n  %b = Conv(%a, %w)\n  %c = MatMul(%x, %v)\n"  \
+    "  %d = MatMul(%x, %v)\n  %e = Erf(%c)\n  %f = Erf(%e)\n  %g = Sum(%a, %b, %d)\n  %y = Max(%g, %f)\n  out %y\n}\n"
+
 /* In branches a kernel begins early behind the one that was recorded last, if it comes after that alone; libraries' calls work in memory of their own each.
  * Where the driver does not say what comes after what, or not as asked, the recording stays as it was. */
 static void check_branches(const char *fault, const char *wanted) {
-    static const char net3[] = "graph opset=24 {\n  in %x f32[2,4,5,5]\n  in %w f32[4,4,1,1]\n  in %v f32[5,5]\n  %a = Conv(%x, %w)\n  %b = Conv(%a, %w)\n  %c = MatMul(%x, %v)\n"
-                               "  %d = MatMul(%x, %v)\n  %e = Erf(%c)\n  %f = Erf(%e)\n  %g = Sum(%a, %b, %d)\n  %y = Max(%g, %f)\n  out %y\n}\n";
     CHECK_CTX(ctx)
-    run cpu = start(ctx, net3, &rl_backend_cpu), gpu = start(ctx, net3, &rl_backend_cuda);
+    run cpu = start(ctx, BRANCHES, &rl_backend_cpu), gpu = start(ctx, BRANCHES, &rl_backend_cuda);
     if (fault) setenv("RELAYOUT_STAND_IN_FAULT", fault, 1);
     listen_to(1);
     for (uint32_t k = 0; k < 4; k++) CHECK(run_again(&gpu) && same(&cpu, &gpu, 1e-6));
@@ -364,11 +366,34 @@ static void check_branches(const char *fault, const char *wanted) {
     rl_ctx_free(ctx);
 }
 
+/* Wherever memory runs out: the run ends, or goes on without branches; and the next ones are right. */
+static void check_without_memory(uint32_t from, uint32_t *failed, uint32_t *went_on) {
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, BRANCHES, &rl_backend_cpu), gpu = start(ctx, BRANCHES, &rl_backend_cuda);
+    char fault[40];
+    snprintf(fault, sizeof fault, "cuMemAlloc_v2:2:%u", from);
+    setenv("RELAYOUT_STAND_IN_FAULT", fault, 1);
+    rl_status s = gpu.s = run_protected(ctx, &gpu);
+    unsetenv("RELAYOUT_STAND_IN_FAULT");
+    CHECK(s == RL_ENOMEM || same(&cpu, &gpu, 1e-6));
+    *failed += s == RL_ENOMEM;
+    *went_on += s == RL_OK && rl_device_branches(gpu.x) && strstr(rl_device_branches(gpu.x), "bytes left for them");
+    for (uint32_t i = 0; i < 3; i++) {
+        gpu.s = run_protected(ctx, &gpu);
+        CHECK(same(&cpu, &gpu, 1e-6));
+    }
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 TEST(branches) {
+    uint32_t failed = 0, went_on = 0;
     static const char *const faults[] = {"cuStreamGetCaptureInfo_v3:1", "cuStreamUpdateCaptureDependencies_v2:1", "cuStreamUpdateCaptureDependencies_v2:1:3", "cuGraphInstantiateWithFlags:1:2"};
     setenv("RELAYOUT_CUDA_BRANCHES", "1", 1);
     check_branches(NULL, " come one after the other at most; ");
     for (size_t i = 0; i < RL_LEN(faults); i++) check_branches(faults[i], "CUDA: a recording: an error (1)");
+    for (uint32_t from = 1; from < 24; from++) check_without_memory(from, &failed, &went_on);
+    CHECK(failed > 0 && went_on > 0);
     unsetenv("RELAYOUT_CUDA_BRANCHES");
 }
 
