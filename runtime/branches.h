@@ -7,7 +7,7 @@
  *
  * While it is made no memory is used twice and nothing is written over an input, so that a step comes after those that wrote what it reads, and
  * no others.  Whether that holds is looked at when it is made, from what each step did read and write: the spans of bytes of its inputs, outputs and
- * temporaries. */
+ * temporaries.  Sequences, and what bodies read, are the host's: a run with such a copy is not recorded (device.h). */
 #ifndef RL_BRANCHES_H
 #define RL_BRANCHES_H
 #include "exec.h"
