@@ -78,9 +78,7 @@ static bool is_near(const rl_fuser *a, rl_value v, double want) {
 
 bool rl_fuse_same_dims(const rl_fuser *a, rl_value v, rl_value w) {
     const rl_valinfo *p = rl_val(a->x->g, v), *q = rl_val(a->x->g, w);
-    bool same = p->rank == q->rank && p->rank != RL_NORANK && rl_fuse_is_type(a, p->dtype) && rl_fuse_is_type(a, q->dtype);
-    for (uint32_t i = 0; same && i < p->rank; i++) same = p->dim[i] == q->dim[i];
-    return same;
+    return rl_same_shape(p, q) && rl_fuse_is_type(a, p->dtype) && rl_fuse_is_type(a, q->dtype);
 }
 
 /* The steps that read v, at most `most`; RL_NONE where there are more, or a body or the caller reads it. */

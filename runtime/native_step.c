@@ -14,10 +14,7 @@ static bool is_planned(const rl_exec *x, rl_value v) {
 }
 
 static bool same_dims(const rl_exec *x, rl_value v, rl_value w) {
-    const rl_valinfo *p = rl_val(x->g, v), *q = rl_val(x->g, w);
-    bool same = p->rank == q->rank;
-    for (uint32_t i = 0; same && i < p->rank; i++) same = p->dim[i] == q->dim[i];
-    return same;
+    return rl_same_shape(rl_val(x->g, v), rl_val(x->g, w));
 }
 
 /* Can it be blocked at all? */

@@ -125,8 +125,7 @@ static bool joins_over(planner *a, const rl_nodeinfo *n, uint32_t nover, uint32_
         if (!rl_has(n->in[i])) continue;
         const rl_valinfo *x = rl_val(a->x->g, n->in[i]);
         uint32_t b = a->p->block_of[n->in[i].i];
-        bool same = x->rank == y->rank && x->rank != RL_NORANK && rl_dtype_bits(x->dtype) == rl_dtype_bits(y->dtype);
-        for (uint32_t k = 0; same && k < x->rank; k++) same = x->dim[k] == y->dim[k];
+        bool same = rl_same_shape(x, y) && rl_dtype_bits(x->dtype) == rl_dtype_bits(y->dtype);
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there is a block b */
         if (!same || b == RL_NONE || a->block.p[b].last != step || a->view[n->in[i].i]) continue;
         join_block(a, n->out[0], n->in[i], NULL);

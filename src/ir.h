@@ -203,6 +203,10 @@ rl_status rl_graph_sort(rl_graph *g);
 rl_str rl_graph_fresh_name(rl_graph *g, const char *stem);
 
 static inline rl_valinfo *rl_val(const rl_graph *g, rl_value v) { return &g->val[v.i]; }
+/* The same dims, as far as is known without running: of known rank, sizes and symbols alike. */
+static inline bool rl_same_shape(const rl_valinfo *a, const rl_valinfo *b) {
+    return a->rank != RL_NORANK && a->rank == b->rank && rl_same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim);
+}
 static inline rl_nodeinfo *rl_nod(const rl_graph *g, rl_node n) { return &g->node[n.i]; }
 static inline rl_value rl_in(const rl_nodeinfo *n, uint32_t i) { return i < n->nin ? n->in[i] : RL_NOVALUE; }
 /* What a use's slot names. */
