@@ -152,10 +152,8 @@ static void end(job *j) {
 
 /* ---- algorithms, by shape ---- */
 
-#define MOST_WORKSPACE ((uint64_t)32 << 20)
-
 static bool set_wish(const job *j, cublasLtMatmulPreference_t wish) {
-    const uint64_t most = MOST_WORKSPACE;
+    const uint64_t most = 32 << 20; /* bytes of workspace */
     static const cublasLtMatmulPreferenceAttributes_t align[] = {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                                                                  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     const rl_libs *l = j->l;
@@ -234,7 +232,7 @@ static void multiply(rl_call *call, job *j, const rl_p_matmul *p, bool *did) {
     if (j->key.type == RL_I8) alpha = whole, beta = whole + 1;
     if (!best || !best->any) return;
     for (uint32_t i = 0; i < 4 && j->key.by_address; i++) j->at[i] = rl_call_keep(call, j->at[i], (size_t)j->key.nbatch * sizeof(void *), false);
-    void *workspace = best->nworkspace ? rl_data(rl_call_temp(call, RL_U8, 1, &best->nworkspace)) : NULL;
+    void *workspace = rl_libs_workspace(call, best->nworkspace);
     cublasStatus_t s = l->cublasLtMatmul(l->lt, j->desc, alpha, j->at[0], j->layout[0], j->at[1], j->layout[1], beta, j->at[2], j->layout[2], (void *)(uintptr_t)j->at[3],
                                          j->layout[3], &best->algo, workspace, (size_t)best->nworkspace, rl_gpu_stream(l->g));
     *did = s == CUBLAS_STATUS_SUCCESS;

@@ -30,14 +30,6 @@ struct rl_dnn_plan {
 /* What plans are tried on, one after the other: a call's own memory. */
 typedef struct { const rl_dnn_at *at; uint32_t n; } trial;
 
-static void *take_workspace(const rl_libs *l, const rl_dnn_plan *p) {
-    return p->nworkspace > 0 ? rl_gpu_alloc(l->g, (size_t)p->nworkspace) : NULL;
-}
-
-static void give_workspace(const rl_libs *l, const rl_dnn_plan *p, void *workspace) {
-    if (workspace) rl_gpu_free(l->g, workspace, (size_t)p->nworkspace);
-}
-
 /* ---- descriptors ---- */
 
 rl_dnn_item rl_dnn_make(rl_dnn_maker *m, cudnnBackendDescriptorType_t type) {
@@ -211,17 +203,16 @@ static rl_dnn_item plan_for(const rl_libs *l, rl_dnn_item config) {
     return NULL;
 }
 
-/* Also whether the device has room for what it works in. */
-static bool try_engine(const rl_libs *l, rl_dnn_plan *p, rl_dnn_item config) {
+/* *workspace: what it works in, the caller's to free (NULL: nothing); false also where the device has no room for that. */
+static bool try_engine(const rl_libs *l, rl_dnn_plan *p, rl_dnn_item config, void **workspace) {
     int64_t n;
     rl_dnn_item plan = is_wanted(l, &p->asked, config) ? plan_for(l, config) : NULL;
     if (!plan) return false;
     bool works = l->cudnnBackendFinalize(plan) == CUDNN_STATUS_SUCCESS
                  && l->cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &n, &p->nworkspace) == CUDNN_STATUS_SUCCESS;
-    void *workspace = works ? take_workspace(l, p) : NULL;
-    if (works && (p->nworkspace <= 0 || workspace)) p->plan = plan;
+    *workspace = works && p->nworkspace > 0 ? rl_gpu_alloc(l->g, (size_t)p->nworkspace) : NULL;
+    if (works && (p->nworkspace <= 0 || *workspace)) p->plan = plan;
     else l->cudnnBackendDestroyDescriptor(plan);
-    give_workspace(l, p, workspace);
     return p->plan != NULL;
 }
 
@@ -276,7 +267,7 @@ static rl_gpu_graph *record_runs(rl_libs *l, const rl_dnn_plan *p, const trial *
 }
 
 /* The device's marks 0 and 1 are free: whoever measures a run does so when all plans are made. */
-static double time_in(rl_libs *l, const rl_dnn_plan *p, const trial *t, void *workspace) {
+static double time_of(rl_libs *l, const rl_dnn_plan *p, const trial *t, void *workspace) {
     double seconds = INFINITY;
     if (execute(l, p, t->at, t->n, workspace) != CUDNN_STATUS_SUCCESS || rl_gpu_sync(l->g) != RL_OK) return INFINITY;
     rl_gpu_graph *runs = record_runs(l, p, t, workspace);
@@ -284,13 +275,6 @@ static double time_in(rl_libs *l, const rl_dnn_plan *p, const trial *t, void *wo
                  && rl_gpu_mark(l->g, 1) == RL_OK && rl_gpu_sync(l->g) == RL_OK && rl_gpu_between(l->g, 0, &seconds) == RL_OK;
     rl_gpu_forget(l->g, runs);
     return works ? seconds / RUNS_TRIED : INFINITY;
-}
-
-static double time_of(rl_libs *l, const rl_dnn_plan *p, const trial *t) {
-    void *workspace = take_workspace(l, p);
-    double seconds = p->nworkspace <= 0 || workspace ? time_in(l, p, t, workspace) : INFINITY;
-    give_workspace(l, p, workspace);
-    return seconds;
 }
 
 /* t NULL: nothing is tried. */
@@ -303,8 +287,10 @@ static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudn
     for (uint32_t pass = sorted; pass < 2; pass++)
         for (int64_t i = 0; i < n && (!p->plan || (t && tried < MOST_TRIED)); i++) {
             rl_dnn_plan next = {.asked = p->asked};
-            if (!(pass || is_quick(m->l, found[i])) || (p->plan && is_unfit(m->l, &p->asked, found[i])) || !try_engine(m->l, &next, found[i])) continue;
-            next.seconds = t ? time_of(m->l, &next, t) : 0;
+            void *workspace;
+            if (!(pass || is_quick(m->l, found[i])) || (p->plan && is_unfit(m->l, &p->asked, found[i])) || !try_engine(m->l, &next, found[i], &workspace)) continue;
+            next.seconds = t ? time_of(m->l, &next, t, workspace) : 0;
+            if (workspace) rl_gpu_free(m->l->g, workspace, (size_t)next.nworkspace);
             tried++;
             bool better = !p->plan || next.seconds < p->seconds;
             drop_plan(m->l, better ? p : &next);
@@ -387,8 +373,7 @@ rl_status rl_dnn_run(rl_call *call, const rl_dnn_asked *q, const rl_dnn_at *at, 
     const rl_dnn_plan *k = plan_in(call, q, at, n);
     *did = false;
     if (!k) return RL_OK;
-    void *workspace = k->nworkspace > 0 ? rl_data(rl_call_temp(call, RL_U8, 1, &k->nworkspace)) : NULL;
-    cudnnStatus_t s = execute(l, k, at, n, workspace);
+    cudnnStatus_t s = execute(l, k, at, n, rl_libs_workspace(call, k->nworkspace));
     *did = s == CUDNN_STATUS_SUCCESS;
     if (*did) call->step->ran = "cuDNN";
     else rl_call_note(call, "cuDNN: %s", l->cudnnGetErrorString(s));

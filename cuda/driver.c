@@ -423,7 +423,6 @@ rl_status rl_gpu_come_before(rl_gpu *g, const rl_gpu_node **node, uint32_t *n) {
     const cu_edge *edge = NULL;
     size_t count = 0;
     int status = 0;
-    if (!rl_gpu_has_nodes(g)) return rl_fail(g->ctx, RL_ELIMIT, "the driver is too old for recordings of branches");
     CALL(g, "a recording", captured(g->stream_of, &status, NULL, NULL, &at, &edge, &count));
     if (!have_nodes(g, count)) return rl_fail(g->ctx, RL_ENOMEM, "out of memory");
     for (size_t i = 0; i < count; i++) {
@@ -437,7 +436,6 @@ rl_status rl_gpu_come_before(rl_gpu *g, const rl_gpu_node **node, uint32_t *n) {
 rl_status rl_gpu_come_after(rl_gpu *g, const rl_gpu_node *node, uint32_t n, bool last) {
     cu_node at[64];
     cu_edge edge[64];
-    if (!rl_gpu_has_nodes(g)) return rl_fail(g->ctx, RL_ELIMIT, "the driver is too old for recordings of branches");
     for (uint32_t from = 0; from == 0 || from < n; from += RL_LEN(at)) {
         uint32_t some = RL_MIN(n - from, (uint32_t)RL_LEN(at));
         for (uint32_t i = 0; i < some; i++) {

@@ -62,12 +62,12 @@ void rl_gpu_forget(rl_gpu *g, rl_gpu_graph *r);
  *   come_after(g, after_a, n, false)
  *   launch c                                    c after a, too: b and c side by side
  *
- * RL_ELIMIT: the driver is too old. */
+ * Only where rl_gpu_has_nodes: older drivers say nothing of them. */
+bool rl_gpu_has_nodes(const rl_gpu *g);
 typedef struct { void *node; uint64_t edge; } rl_gpu_node;
 rl_status rl_gpu_come_before(rl_gpu *g, const rl_gpu_node **node, uint32_t *n); /* good until the next call */
 /* last: the one node is what was recorded last, so that a kernel may begin early as it does in the stream. */
 rl_status rl_gpu_come_after(rl_gpu *g, const rl_gpu_node *node, uint32_t n, bool last);
-bool rl_gpu_has_nodes(const rl_gpu *g);
 
 /* Of the driver, for the libraries that get it: a CUstream, the major and minor compute capability. NULL, 0: emulated. */
 void *rl_gpu_stream(const rl_gpu *g);

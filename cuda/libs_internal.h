@@ -37,6 +37,11 @@ struct rl_libs {
     RL_DNN_FUNCTIONS(F)
 #undef F
 };
+/* What a library works in, until the call is done; NULL: nothing. */
+static inline void *rl_libs_workspace(rl_call *c, int64_t nbyte) {
+    return nbyte > 0 ? rl_data(rl_call_temp(c, RL_U8, 1, &nbyte)) : NULL;
+}
+
 void rl_dnn_forget(rl_libs *l);
 void rl_lt_forget(rl_libs *l);
 

@@ -28,10 +28,6 @@ static kind kind_of(const rl_graph *g, const rl_nodeinfo *n) {
     return c == RL_POINTWISE || c == RL_QDQ || c == RL_BATCHNORM || c == RL_POOL || c == RL_GLOBALPOOL ? SAME : FIXED;
 }
 
-static bool same_dims(const rl_valinfo *a, const rl_valinfo *b) {
-    return rl_same_bytes(a->dim, b->dim, 4 * sizeof *a->dim);
-}
-
 /* taps 0: its weights are not known. */
 static rl_blocks_conv conv_of(const rl_graph *g, const rl_nodeinfo *n) {
     rl_value at = rl_in(n, n->op == RL_OP_QLinearConv ? 3 : 1);
@@ -116,7 +112,7 @@ static void add_node(builder *b, rl_node at) {
     pin[npin++] = n->out[0];
     for (uint32_t i = 0; i < n->nin; i++) {
         if (!is_image(b->g, n->in[i])) continue;
-        if (i == 0 || (k == SAME && same_dims(rl_val(b->g, n->in[i]), rl_val(b->g, n->out[0])))) pin[npin++] = n->in[i];
+        if (i == 0 || (k == SAME && rl_same_shape(rl_val(b->g, n->in[i]), rl_val(b->g, n->out[0])))) pin[npin++] = n->in[i];
         else add_rows(b, n->in[i]); /* what is broadcast */
     }
     for (uint32_t l = 0; l < RL_NBLOCKS; l++) {

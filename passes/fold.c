@@ -9,9 +9,9 @@
  *   W -> Transpose -> MatMul V -> Softmax -> y     y becomes an initializer: a cone of computed constants in which data moves
  *
  * What is written out could be larger than what it is made from.  So of shape arithmetic only 64 elements are; what comes out of
- * a cone is small (64 KiB), or is paid for: by the bytes of the constants that go into it, each byte once, and what they lack by a sixteenth of all
- * constants' bytes, which is there once; or it is equal to another one that is; a permuted constant never is larger.  Equal ones are shared.  The bytes that were permuted stay where someone else reads
- * them.  What cones take to compute has a limit (eval.h); where cones were folded within it others may follow, with a limit of their
+ * a cone is small (64 KiB), or is paid for: by the bytes of the constants that go into it, each byte once, and what they lack by a
+ * sixteenth of all constants' bytes, which is there once; or it is equal to another one that is.  A permuted constant never is larger.
+ * Equal ones are shared.  The bytes that were permuted stay where someone else reads them.  What cones take to compute has a limit (eval.h); where cones were folded within it others may follow, with a limit of their
  * own, so that not much is left for a second run of the program to find. */
 #include "pass.h"
 
@@ -173,17 +173,6 @@ static void fold_transpose(folder *f, rl_node n) {
     if (!rl_has(d->v)) d->v = y;
 }
 
-/* ---- equal contents ---- */
-
-/* The value of the index that has v's content; RL_NOVALUE: none, and v is to be put at *key. */
-static rl_value twin_of(const rl_graph *g, const rl_hash *index, rl_value v, uint64_t *key) {
-    const rl_const *c = rl_val(g, v)->data;
-    *key = rl_hash_bytes(c->data, c->nbyte) ^ c->dtype;
-    for (uint32_t w; (w = rl_hash_get(index, *key)) != RL_NONE; ++*key)
-        if (rl_const_same(g->val[w].data, c)) return (rl_value){w};
-    return RL_NOVALUE;
-}
-
 /* ---- the edit for all that become initializers ---- */
 
 static void make_initializers(folder *f) {
@@ -193,7 +182,7 @@ static void make_initializers(folder *f) {
     for (uint32_t i = 0; i < f->made.n; i++) {
         rl_valinfo *v = rl_val(g, f->made.p[i]);
         if (v->nuse == 0) continue; /* every reader went too */
-        rl_value twin = twin_of(g, f->written, f->made.p[i], &key);
+        rl_value twin = rl_graph_twin(g, f->written, f->made.p[i], &key);
         if (rl_has(twin) && !is_captured(g, f->made.p[i])) {
             rl_graph_replace_uses(g, f->made.p[i], twin);
             continue;
@@ -365,9 +354,10 @@ static bool is_stuck(cones *c, rl_value v) {
     if (x->is_output) return true;
     for (uint32_t u = 0; u < x->nuse; u++)
         if (c->known[x->use[u].node.i] && c->stuck[x->use[u].node.i]) return true;
+    const rl_graph *g = c->f->g;
     uint64_t key;
-    if (!is_read_outside(c, v) || x->data->nbyte <= FREE || rl_has(twin_of(c->f->g, c->f->written, v, &key)) || rl_has(twin_of(c->f->g, &c->paid, v, &key)))
-        return false;
+    if (!is_read_outside(c, v) || x->data->nbyte <= FREE) return false;
+    if (rl_has(rl_graph_twin(g, c->f->written, v, &key)) || rl_has(rl_graph_twin(g, &c->paid, v, &key))) return false;
     if (!is_paid(c, v, x->data->nbyte)) return true;
     rl_hash_put(&c->paid, key, v.i);
     return false;
@@ -403,17 +393,22 @@ static bool fold_cones(folder *f) {
     return limit.spent && f->made.n;
 }
 
+/* For another look at the graph as it is now; what was written and paid for stays. */
+static folder next_round(const folder *f) {
+    return (folder){.g = f->g, .tmp = f->tmp, .dead = rl_new(f->tmp, bool, f->g->nnode), .written = f->written, .purse = f->purse};
+}
+
 /* Each round has a limit of its own, as a second run of the program would. */
 static void fold_all_cones(const folder *all) {
     for (uint32_t round = 0; round < MAXROUND; round++) {
-        folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode), .written = all->written, .purse = all->purse};
+        folder f = next_round(all);
         if (!fold_cones(&f)) return;
     }
 }
 
 /* The contents of some small tensors are known only now, as cones were computed: those that hang on what shapes do not, as masks do. */
 static void fold_computed(const folder *all) {
-    folder f = {.g = all->g, .tmp = all->tmp, .dead = rl_new(all->tmp, bool, all->g->nnode), .written = all->written, .purse = all->purse};
+    folder f = next_round(all);
     fold_known(&f);
     make_initializers(&f);
 }

@@ -133,7 +133,7 @@ rl_status rl_pass_lower(rl_pass_run *r) {
     rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
     uint32_t before = transposes(g);
     rl_arena_init(&l.now, g->ctx);
-    l.wanted.mem = l.stored.mem = l.contents.mem = l.bydims.mem = l.bysizes.mem = r->tmp;
+    l.wanted.mem = l.stored.mem = l.computed.mem = l.bydims.mem = l.bysizes.mem = r->tmp;
     l.phys.p = rl_new(r->tmp, rl_phys, l.phys.cap = g->nval + g->nval / 2);
     l.link = rl_new(r->tmp, rl_linkform, l.p->op.n);
     l.home = rl_new(r->tmp, uint32_t, l.nval);

@@ -46,8 +46,7 @@ typedef struct {
     uint32_t *home;              /* [value of the input] its region in the input */
     struct { rl_stored *p; uint32_t n, cap; } kept;
     rl_hash stored;              /* of kept, by what was permuted how */
-    struct { const rl_const **p; uint32_t n, cap; } computed; /* by nodes, each content once */
-    rl_hash contents;            /* of computed */
+    rl_hash computed;            /* values whose constants nodes computed, each content once */
     struct { rl_node *p; uint32_t n, cap; } emitted;
     uint32_t origin;             /* of the node being written: says in which region new nodes stand */
     rl_hash wanted;              /* (class, order) -> the innermost region that holds all ops that ask for it */

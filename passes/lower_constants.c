@@ -96,23 +96,22 @@ static rl_value dequantized(rl_lower *l, uint32_t cls, uint32_t order, const rl_
 
 /* What nodes compute, as the same mask in each layer, has bytes of its own each time: the first of equal ones stands for all. Weights of the model are
  * not read for that. */
-static const rl_const *shared(rl_lower *l, rl_value v, const rl_const *c) {
+static const rl_const *shared(rl_lower *l, rl_value v) {
     rl_node d = l->def[v.i];
-    if (d.i == RL_NONE || rl_nod(l->g, d)->op == RL_OP_Constant) return c;
-    uint64_t key = rl_hash_bytes(c->data, c->nbyte);
-    for (uint32_t i; (i = rl_hash_get(&l->contents, key)) != RL_NONE; ++key)
-        if (rl_const_same(l->computed.p[i], c)) return l->computed.p[i];
-    rl_hash_put(&l->contents, key, l->computed.n);
-    rl_push(l->tmp, l->computed, c);
-    return c;
+    uint64_t key;
+    if (d.i == RL_NONE || rl_nod(l->g, d)->op == RL_OP_Constant) return rl_val(l->g, v)->data;
+    rl_value twin = rl_graph_twin(l->g, &l->computed, v, &key);
+    if (rl_has(twin)) return rl_val(l->g, twin)->data;
+    rl_hash_put(&l->computed, key, v.i);
+    return rl_val(l->g, v)->data;
 }
 
 rl_value rl_lower_constant(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d) {
-    const rl_const *src = rl_val(l->g, l->p->cls.p[cls].first)->data;
+    rl_value first = l->p->cls.p[cls].first;
     rl_dim shape[RL_MAXDIMS];
-    if (!src) return dequantized(l, cls, order, d);
+    if (!rl_val(l->g, first)->data) return dequantized(l, cls, order, d);
     rl_lower_shape(l, cls, order, d, shape);
-    rl_value v = stored(l, like, cls, shared(l, l->p->cls.p[cls].first, src), rl_lower_atoms(l, cls, order), d->ndim, shape);
+    rl_value v = stored(l, like, cls, shared(l, first), rl_lower_atoms(l, cls, order), d->ndim, shape);
     rl_lower_have(l, v, cls, order, d);
     return v;
 }

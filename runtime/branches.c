@@ -112,6 +112,10 @@ static bytes bytes_of(const rl_call *c, const rl_tensor *t) {
     return (bytes){p + (t->offset + least) * bits / 8, p + ((t->offset + most + 1) * bits + 7) / 8};
 }
 
+static void note(const rl_call *c, bytes b, bool write) {
+    rl_branches_note(c->rt->branches, b.from, (size_t)(b.end - b.from), write);
+}
+
 static bool lies_in(bytes a, bytes b) {
     return a.from >= b.from && a.end <= b.end;
 }
@@ -130,16 +134,13 @@ static void note_output(const rl_call *c, const rl_tensor *y) {
             in = bytes_of(c, rl_call_in(c, i));
             if (in.from >= at && in.from < next.from && lies_in(in, all)) next = in;
         }
-        rl_branches_note(c->rt->branches, at, (size_t)(next.from - at), true);
+        note(c, (bytes){at, next.from}, true);
     }
 }
 
 rl_status rl_branches_begin(rl_call *c) {
     const uint32_t *step;
-    for (uint32_t i = 0; i < c->nin; i++) {
-        bytes in = bytes_of(c, rl_call_in(c, i));
-        rl_branches_note(c->rt->branches, in.from, (size_t)(in.end - in.from), false);
-    }
+    for (uint32_t i = 0; i < c->nin; i++) note(c, bytes_of(c, rl_call_in(c, i)), false);
     uint32_t n = rl_branches_before(c->rt->branches, &step);
     return c->rt->device->after(c->rt, step, n);
 }
@@ -150,8 +151,7 @@ rl_status rl_branches_end(rl_call *c) {
     for (uint32_t i = 0; i < c->nout; i++) note_output(c, &c->out[i]);
     for (uint32_t i = 0; i < c->step->temp.n; i++) {
         const rl_tensor *t = c->step->temp.p[i];
-        bytes own = t->mem && !t->mem->borrowed && t->mem->ref == 1 ? bytes_of(c, t) : (bytes){0};
-        rl_branches_note(c->rt->branches, own.from, (size_t)(own.end - own.from), true);
+        if (t->mem && !t->mem->borrowed && t->mem->ref == 1) note(c, bytes_of(c, t), true);
     }
     rl_branches_done(c->rt->branches, did);
     return RL_OK;

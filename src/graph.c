@@ -430,9 +430,17 @@ rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_
     return (rl_attr){.name = rl_internz(g->ctx, name), .kind = RL_ATTR_INTS, .n = n, .ints = rl_copy(&g->mem, x, n * sizeof *x)};
 }
 
-bool rl_const_same(const rl_const *a, const rl_const *b) {
+static bool same_content(const rl_const *a, const rl_const *b) {
     return a->dtype == b->dtype && a->rank == b->rank && a->nbyte == b->nbyte && rl_same_bytes(a->dim, b->dim, a->rank * sizeof *a->dim)
            && rl_same_bytes(a->data, b->data, a->nbyte);
+}
+
+rl_value rl_graph_twin(const rl_graph *g, const rl_hash *index, rl_value v, uint64_t *key) {
+    const rl_const *c = rl_val(g, v)->data;
+    *key = rl_hash_bytes(c->data, c->nbyte) ^ c->dtype;
+    for (uint32_t w; (w = rl_hash_get(index, *key)) != RL_NONE; ++*key)
+        if (same_content(g->val[w].data, c)) return (rl_value){w};
+    return RL_NOVALUE;
 }
 
 bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n) {

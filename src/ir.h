@@ -223,8 +223,8 @@ bool rl_attr_is(const rl_nodeinfo *n, const char *name, const char *value); /* s
 rl_attr rl_attr_of_int(rl_graph *g, const char *name, int64_t x);
 rl_attr rl_attr_of_string(rl_graph *g, const char *name, const char *s, size_t n);
 rl_attr rl_attr_of_ints(rl_graph *g, const char *name, const int64_t *x, uint32_t n);
-/* The same type, dims and bytes? Of constants whose bytes are there. */
-bool rl_const_same(const rl_const *a, const rl_const *b);
+/* Of the values in the index that with v's type, dims and bytes, all constants whose bytes are there; RL_NOVALUE: none, and v is to be put at *key. */
+rl_value rl_graph_twin(const rl_graph *g, const rl_hash *index, rl_value v, uint64_t *key);
 /* The integers of a constant i32/i64 tensor, in mem; false when it is no such constant. */
 bool rl_const_ints(const rl_graph *g, rl_value v, rl_arena *mem, const int64_t **x, uint32_t *n);
 uint32_t rl_opset_of(const rl_graph *g, rl_str domain); /* 0 if not imported */
