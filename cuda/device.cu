@@ -31,10 +31,22 @@ template <class K> static __device__ __forceinline__ void run_kernel(const typen
     }
 }
 
+/* Threads of a multiprocessor: Turing's, those of the smaller Amperes, Ada and the smaller Blackwells, and all others'. */
+#if !defined(__CUDA_ARCH__)
+enum { RL_ROOM = 2048 };
+#elif __CUDA_ARCH__ == 750
+enum { RL_ROOM = 1024 };
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 880 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1100
+enum { RL_ROOM = 1536 };
+#else
+enum { RL_ROOM = 2048 };
+#endif
+static constexpr int at_most_room(int blocks) { return blocks * RL_THREADS > RL_ROOM ? RL_ROOM / RL_THREADS : blocks; }
+
 /* Blocks that a multiprocessor has room for at a time, at least: more have fewer registers each. */
 template <class K> struct rl_blocks { enum { LEAST = 4 }; };
-template <> struct rl_blocks<rl_word_tile<uint8_t>> { enum { LEAST = 5 }; };
-template <> struct rl_blocks<rl_word_tile<uint16_t>> { enum { LEAST = 8 }; };
+template <> struct rl_blocks<rl_word_tile<uint8_t>> { enum { LEAST = at_most_room(5) }; };
+template <> struct rl_blocks<rl_word_tile<uint16_t>> { enum { LEAST = at_most_room(8) }; };
 
 #define GPU(name, kernel, params)                                                                                    \
     extern "C" __global__ void __launch_bounds__(RL_THREADS, rl_blocks<kernel>::LEAST) rl_k_##name(const __grid_constant__ params p) { run_kernel<kernel>(p); }

@@ -25,12 +25,15 @@ endif()
 
 set(RL_CUDA_IMAGE ${CMAKE_CURRENT_BINARY_DIR}/cuda/kernels.fatbin)
 set(code "")
+if(RL_WERROR)
+  list(APPEND code -Werror all-warnings)
+endif()
 foreach(arch ${RL_CUDA_ARCHS})
   list(APPEND code -gencode arch=compute_${arch},code=sm_${arch})
   set(newest ${arch})
 endforeach()
 list(APPEND code -gencode arch=compute_${newest},code=compute_${newest})
 add_custom_command(OUTPUT ${RL_CUDA_IMAGE}
-  COMMAND ${NVCC} -std=c++17 -O3 --expt-relaxed-constexpr -Werror all-warnings --threads 0 -fatbin -Xfatbin=-compress-all ${code} -o ${RL_CUDA_IMAGE} ${PROJECT_SOURCE_DIR}/cuda/device.cu
+  COMMAND ${NVCC} -std=c++17 -O3 --expt-relaxed-constexpr --threads 0 -fatbin -Xfatbin=-compress-all ${code} -o ${RL_CUDA_IMAGE} ${PROJECT_SOURCE_DIR}/cuda/device.cu
   DEPENDS ${PROJECT_SOURCE_DIR}/cuda/device.cu ${RL_CUDA_DEPENDS} VERBATIM)
 add_custom_target(rl_cuda_image DEPENDS ${RL_CUDA_IMAGE})

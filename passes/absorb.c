@@ -83,7 +83,7 @@ static bool read_batchnorm(rl_absorber *a, rl_node n, const rl_permuted *in) {
 static bool read_pointwise(rl_absorber *a, rl_node n, const rl_permuted *in, bool from) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
     uint32_t rank = rl_val(a->g, x->out[0])->rank, size = rl_val(a->g, in->v)->rank;
-    if (x->nout != 1 || rank != size || x->ncap || rl_op_may_train(x)) return false;
+    if (x->nout != 1 || rank != size || x->ncap || rl_op_may_train(a->g, x)) return false;
     for (uint32_t i = 0; i < x->nin; i++) {
         if (!rl_has(x->in[i]) || rl_same(x->in[i], in->v)) continue;
         const rl_permuted *other = find(a, x->in[i]);

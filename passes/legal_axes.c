@@ -24,7 +24,7 @@ void rl_label_pointwise(rl_labels *b) {
         if (r > rank) b->ok = false;
         for (uint32_t d = 0; d < r && b->ok; d++) rl_labels_at(b, rank - r + d, o, d);
     }
-    if (rl_op_may_train(b->n)) b->ok = false;
+    if (rl_op_may_train(b->g, b->n)) b->ok = false;
     block_unequal(b);
 }
 
@@ -187,7 +187,7 @@ void rl_label_qdq(rl_labels *b) {
 
 void rl_label_batch_norm(rl_labels *b) {
     uint32_t extra = 0;
-    for (uint32_t k = 1; k < b->n->nout; k++) extra += rl_has(b->n->out[k]) && rl_val(b->g, b->n->out[k])->nuse > 0;
+    for (uint32_t k = 1; k < b->n->nout; k++) extra += rl_labels_makes(b, k);
     if (extra || rl_attr_int(b->n, "training_mode", 0) || !rl_attr_int(b->n, "spatial", 1) || !rl_labels_like_input(b, 1) ||
         rl_labels_rank(b, b->n->in[0]) < 2) {
         b->ok = false;
@@ -202,7 +202,7 @@ void rl_label_batch_norm(rl_labels *b) {
 
 void rl_label_norm(rl_labels *b) {
     for (uint32_t k = 1; k < b->n->nout; k++)
-        if (rl_has(b->n->out[k]) && (rl_val(b->g, b->n->out[k])->nuse || rl_val(b->g, b->n->out[k])->is_output)) b->ok = false;
+        if (rl_labels_makes(b, k)) b->ok = false;
     if (!b->ok || !rl_labels_like_input(b, 1)) return;
     uint32_t rank = rl_labels_rank(b, b->n->in[0]);
     int64_t axis = rl_attr_int(b->n, "axis", -1);

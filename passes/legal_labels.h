@@ -36,6 +36,12 @@ void rl_labels_at(rl_labels *b, uint32_t label, uint32_t operand, uint32_t dim);
 bool rl_labels_like_input(rl_labels *b, uint32_t nout);
 /* Have all operands one size there, but for those that have 1? */
 bool rl_labels_agree(const rl_labels *b, uint32_t label);
+/* Does the node make this output for anyone? */
+static inline bool rl_labels_makes(const rl_labels *b, uint32_t slot) {
+    const rl_valinfo *v = rl_has(b->n->out[slot]) ? rl_val(b->g, b->n->out[slot]) : NULL;
+    return v && (v->nuse || v->is_output);
+}
+
 /* Is it a constant, or one that is only dequantized? */
 bool rl_labels_stored(const rl_labels *b, rl_value v);
 /* Is it that, also behind movement? */

@@ -119,7 +119,11 @@ void rl_label_slice(rl_labels *b) {
         return;
     }
     if (all) naxes = s ? s->n : (uint32_t)v->dim[0]; /* no axes: the first ones, as many as there are starts */
-    for (uint32_t i = 0; i < naxes && i < rank; i++) b->label[all ? i : axes[i]].role = RL_T_AXIS;
+    bool runs = rl_op_slices_runs(b->g, b->n, b->p->draft);
+    for (uint32_t i = 0; i < naxes && i < rank; i++) {
+        uint32_t d = all ? i : axes[i];
+        if (!runs || rl_labels_size(b, 0, d) != rl_labels_size(b, 1, d)) b->label[d].role = RL_T_AXIS;
+    }
 }
 
 void rl_label_pad(rl_labels *b) {
@@ -140,13 +144,14 @@ void rl_label_pad(rl_labels *b) {
         b->ok = false;
         return;
     }
-    uint32_t n = all ? rank : naxes;
-    if (npads != 2 * n) {
+    const int64_t *own = NULL; /* in the node's own sequence, as pads are */
+    uint32_t n = all ? rank : naxes, nown;
+    if (npads != 2 * n || (!all && !rl_const_ints(b->g, rl_in(b->n, 3), b->p->draft, &own, &nown))) {
         b->ok = false;
         return;
     }
-    for (uint32_t i = 0; i < n; i++) /* rl_op_axes sorts, pads are in the node's own sequence: all that are named */
-        if (!all || pads[i] != 0 || pads[i + n] != 0) b->label[all ? i : axes[i]].role = RL_T_AXIS;
+    for (uint32_t i = 0; i < n; i++)
+        if (pads[i] != 0 || pads[i + n] != 0) b->label[own ? (uint32_t)(own[i] + (own[i] < 0 ? rank : 0)) : i].role = RL_T_AXIS;
 }
 
 void rl_label_tile(rl_labels *b) {

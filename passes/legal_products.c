@@ -94,8 +94,27 @@ static const struct { rl_op op; uint32_t matrix, nrow, row[4]; } on_rows[] = {
     {RL_OP_ms_QGemm, 3, 4, {1, 2, 7, 8}},
     {RL_OP_ms_MatMulNBits, RL_NONE, 0, {0}},
     {RL_OP_ms_BiasGelu, RL_NONE, 0, {0}},
+    {RL_OP_ms_SkipLayerNormalization, RL_NONE, 0, {0}},
+    {RL_OP_ms_SkipSimplifiedLayerNormalization, RL_NONE, 0, {0}},
     {RL_OP_ms_FastGelu, RL_NONE, 0, {0}},
 };
+
+/* What is added to the rows, and the sums; the kernel takes rows of a matrix, or of three dims. */
+static void label_skip(rl_labels *b) {
+    enum { SKIP = 1, SUM = 3 };
+    uint32_t rank = rl_labels_rank(b, b->n->in[0]);
+    for (uint32_t k = 1; k < b->n->nout; k++) b->ok = b->ok && (k == SUM || !rl_labels_makes(b, k));
+    for (uint32_t out = 0; out < 2 && b->ok; out++) {
+        if (out && (b->n->nout <= SUM || !rl_labels_makes(b, SUM))) continue;
+        uint32_t o = rl_labels_operand(b, out ? SUM : SKIP, out);
+        b->ok = b->ok && rl_labels_rank(b, b->op->operand[o].tensor) == rank;
+        for (uint32_t d = 0; d < rank && b->ok; d++) {
+            rl_labels_at(b, d, o, d);
+            b->label[d].role = RL_T_AXIS;
+            b->ok = b->ok && rl_labels_size(b, o, d) == rl_labels_size(b, 0, d);
+        }
+    }
+}
 
 /* The last dim stays last, but of a FastGelu that adds nothing. Numbers for each row stay where these are. */
 void rl_label_rows(rl_labels *b) {
@@ -112,6 +131,7 @@ void rl_label_rows(rl_labels *b) {
     b->label[rank - 1].role = RL_T_AXIS, b->label[rank - 1].group = 1;
     for (uint32_t o = 0; o < 2; o++)
         if (rl_labels_size(b, o, rank - 1) == 1) b->ok = false; /* nothing marks its place */
+    if (b->n->op == RL_OP_ms_SkipLayerNormalization || b->n->op == RL_OP_ms_SkipSimplifiedLayerNormalization) label_skip(b);
 }
 
 void rl_label_whole(rl_labels *b) {
@@ -130,7 +150,7 @@ static void in_own_orders(rl_labels *b) {
     if (!b->ok) return;
     const rl_valinfo *vx = rl_val(b->g, b->n->in[0]);
     for (uint32_t i = 0; i < t->run.n; i++) rows += rl_run_fits(&t->run.p[i], b->n, vx->dtype, vx->rank);
-    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_has(b->n->out[k]);
+    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_labels_makes(b, k);
     for (uint32_t k = 1; k < b->n->nin; k++) b->ok &= !rl_has(b->n->in[k]) || !rl_same(b->n->in[k], b->n->in[0]);
     if (rows == 0 || rl_labels_rank(b, b->n->out[0]) != vx->rank) b->ok = false;
     for (uint32_t d = 0; d < vx->rank && b->ok; d++) {
@@ -148,7 +168,7 @@ void rl_label_pool(rl_labels *b) {
     b->op->noperand = b->nlabel = 0;
     b->ok = rank >= 3 && rank <= RL_MAXGROUP;
     if (!b->ok || !rl_labels_like_input(b, 1)) return;
-    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_has(b->n->out[k]); /* indices count in the model's order */
+    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_labels_makes(b, k); /* indices count in the model's order */
     for (uint32_t d = 2; d < rank && b->ok; d++) {
         if (rl_labels_size(b, 0, d) == 1) b->ok = false; /* nothing marks its place */
         b->label[d].role = RL_T_AXIS;

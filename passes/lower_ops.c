@@ -64,6 +64,7 @@ static void write_node(rl_opwriter *w) {
     const char *name = old->name;
     rl_str domain = old->domain;
     uint32_t since = old->since, nout = old->nout;
+    while (!rl_has(out[nout - 1])) nout--; /* nobody reads the rest */
     rl_node n = rl_lower_node(l, w->write_as, name, w->nin, w->in, nout, out);
     rl_nod(l->g, n)->domain = domain;
     rl_nod(l->g, n)->since = since;

@@ -121,22 +121,43 @@ static void param_split(rl_opwriter *w) {
     set_ints(w, w->n->since >= 13 ? 1 : RL_NONE, "split", size, n);
 }
 
+/* Of starts and ends those at these places; where all dims stay whole, of all of the first one: no runtime need take none (movement.c drops it). */
+static void keep_runs(rl_opwriter *w, const uint32_t *from, uint32_t n) {
+    static const char *const name[] = {"starts", "ends"};
+    for (uint32_t k = 0; k < 2; k++) {
+        const rl_attr *a = rl_attr_ints(w->n, name[k]);
+        const int64_t *old = a ? a->ints : NULL;
+        int64_t kept[RL_MAXDIMS];
+        uint32_t count;
+        if (!a) rl_const_ints(w->l->g, w->n->in[1 + k], &w->l->now, &old, &count);
+        for (uint32_t i = 0; i < n; i++) kept[i] = old[from[i]];
+        if (n == 0) kept[0] = k ? INT64_MAX : 0;
+        set_ints(w, a ? RL_NONE : 1 + k, name[k], kept, RL_MAX(n, 1u));
+    }
+    set_input(w, 4, RL_NOVALUE); /* steps of 1 */
+}
+
+/* A dim that stays whole may have come apart: it is not named. */
 static void param_slice(rl_opwriter *w) {
     const int64_t *old = NULL;
     int64_t axes[RL_MAXDIMS];
-    uint32_t n = 0;
+    uint32_t n = 0, from[RL_MAXDIMS];
     const rl_attr *a = rl_attr_ints(w->n, "axes"), *s = rl_attr_ints(w->n, "starts");
     if (a) old = a->ints, n = a->n;
     else if (rl_has(rl_in(w->n, 3))) rl_const_ints(w->l->g, w->n->in[3], &w->l->now, &old, &n);
     else n = s ? s->n : (uint32_t)rl_val(w->l->g, w->n->in[1])->dim[0];
-    for (uint32_t i = 0; i < n; i++) {
+    uint32_t listed = n;
+    n = 0;
+    for (uint32_t i = 0; i < listed; i++) {
         int64_t x = old ? old[i] : i;
         if (x < 0) x += rl_val(w->l->g, w->n->in[0])->rank;
-        axes[i] = rl_opwriter_dim(w, (uint32_t)x);
+        if (w->op->label[x].role == RL_T_AXIS) from[n] = i, axes[n++] = rl_opwriter_dim(w, (uint32_t)x);
     }
+    if (n < listed) keep_runs(w, from, n);
+    if (n == 0) axes[n++] = 0;
     if (s) set_ints(w, RL_NONE, "axes", axes, n);
     else { /* the type of axes is that of starts */
-        rl_dtype t = rl_val(w->l->g, w->n->in[1])->dtype;
+        rl_dtype t = rl_val(w->l->g, w->in[1])->dtype;
         if (t == RL_I64) set_ints(w, 3, "axes", axes, n);
         else {
             int32_t *x = rl_new(&w->l->g->mem, int32_t, n + 1);

@@ -47,7 +47,7 @@ static bool has_body(const rl_nodeinfo *n) {
 }
 
 /* An op of another domain may do anything, but what is_of_dims knows of it. */
-static rl_hangs hangs_of(const rl_nodeinfo *n, const rl_hangs *of) {
+static rl_hangs hangs_of(const rl_graph *g, const rl_nodeinfo *n, const rl_hangs *of) {
     rl_hangs any = {false, false};
     uint32_t first = first_of_sizes(n);
     bool sizes = false;
@@ -57,7 +57,7 @@ static rl_hangs hangs_of(const rl_nodeinfo *n, const rl_hangs *of) {
         sizes |= i >= first && of[n->in[i].i].content;
     }
     if (has_body(n)) return (rl_hangs){true, true};
-    bool asks = rl_op_class(n->op) == RL_SHAPE, draws = rl_node_draws(n) || rl_op_may_train(n) || *n->domain;
+    bool asks = rl_op_class(n->op) == RL_SHAPE, draws = rl_node_draws(n) || rl_op_may_train(g, n) || *n->domain;
     return (rl_hangs){draws || any.dims || (any.content && !asks), any.dims || sizes || (draws && first == 0)};
 }
 
@@ -71,7 +71,7 @@ static rl_hangs *find_hangs(const rl_exec *x, rl_arena *tmp) {
     }
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        rl_hangs h = hangs_of(n, of);
+        rl_hangs h = hangs_of(g, n, of);
         for (uint32_t k = 0; k < n->nout; k++)
             if (rl_has(n->out[k]) && x->constant[n->out[k].i].kind != RL_TENSOR) of[n->out[k].i] = h;
     }

@@ -196,8 +196,21 @@ const char *rl_op_heads(rl_op op, uint32_t input) {
     return op == RL_OP_RotaryEmbedding && input == 0 ? "num_heads" : NULL;
 }
 
-bool rl_op_may_train(const rl_nodeinfo *n) {
-    return n->op == RL_OP_Dropout && rl_has(rl_in(n, 2));
+bool rl_op_may_train(const rl_graph *g, const rl_nodeinfo *n) {
+    if (n->op != RL_OP_Dropout || !rl_has(rl_in(n, 2))) return false;
+    const rl_const *c = rl_val(g, n->in[2])->data;
+    return !c || !c->data || c->dtype != RL_BOOL || c->nbyte != 1 || *(const char *)c->data != 0;
+}
+
+bool rl_op_slices_runs(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem) {
+    const int64_t *x;
+    uint32_t count;
+    for (uint32_t k = 1; k < n->nin; k++)
+        if (rl_has(n->in[k]) && !rl_const_ints(g, n->in[k], mem, &x, &count)) return false;
+    if (!rl_has(rl_in(n, 4))) return true;
+    bool runs = true;
+    for (uint32_t i = 0; i < count; i++) runs = runs && x[i] == 1;
+    return runs;
 }
 
 bool rl_op_stretches(const rl_nodeinfo *n) {

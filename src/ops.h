@@ -71,7 +71,9 @@ static inline bool rl_gives_type(const rl_nodeinfo *n, uint32_t slot) {
 const char *rl_op_heads(rl_op op, uint32_t input);
 
 /* Whether it is a Dropout that may be training: what it drops hangs on each element's place. */
-bool rl_op_may_train(const rl_nodeinfo *n);
+bool rl_op_may_train(const rl_graph *g, const rl_nodeinfo *n);
+/* Whether a Slice takes every element from a start to an end that are constants: a dim that keeps its size is whole. */
+bool rl_op_slices_runs(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem);
 /* Whether a Resize takes the whole of its input to the sizes that are given, and of a dim that keeps its size each element where it is. */
 bool rl_op_stretches(const rl_nodeinfo *n);
 /* The input that has the factors of a Resize or an Upsample; RL_NONE: an attribute, before opset 9. */

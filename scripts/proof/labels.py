@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from .schemas import COVERED
-from .model import stretches
+from .model import slices_runs, stretches
 from .symbols import ONE, known, product, quotient
 
 FREE, AXIS, PIECES, REDUCED = "free", "axis", "pieces", "reduced"
@@ -28,7 +28,8 @@ REDUCE = {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"
 FLAT = {"Softmax", "LogSoftmax", "Hardmax"}  # before opset 13 over all dims from the axis on
 # Ops that make a row of each row of input 0: the input that is the matrix (None: no matter of what rank), and those that are of the rows, or for each.
 ROWS = {"MatMulInteger": (1, (2,)), "QLinearMatMul": (3, (1, 2, 6, 7))}
-ROWS_MS = {"QGemm": (3, (1, 2, 7, 8)), "DynamicQuantizeMatMul": (1, ()), "MatMulIntegerToFloat": (1, (2, 4)), "MatMulNBits": (None, ()), "BiasGelu": (None, ()), "FastGelu": (None, ())}
+ROWS_MS = {"QGemm": (3, (1, 2, 7, 8)), "DynamicQuantizeMatMul": (1, ()), "MatMulIntegerToFloat": (1, (2, 4)), "MatMulNBits": (None, ()), "BiasGelu": (None, ()), "FastGelu": (None, ()),
+           "SkipLayerNormalization": (None, ()), "SkipSimplifiedLayerNormalization": (None, ())}
 # Products of integers: input B, the zero points of A and B, and other inputs. Where each of these is one number, B can stand left.
 SCALED_MATMUL = {"MatMulInteger": (1, (2, 3), ()), "QLinearMatMul": (3, (2, 5), (1, 4, 6, 7)), "MatMulIntegerToFloat": (1, (4, 5), (2, 3, 6))}
 HEADS = {"Attention": 3, "RotaryEmbedding": 1}  # inputs that may have their heads behind the sequence
@@ -178,6 +179,10 @@ class Builder:
     def data(self, name):
         return self.model.data(name)
 
+    def made(self, name):
+        """Is it made for anyone?"""
+        return bool(name) and (bool(self.model.readers.get(name)) or name in self.model.graph.outputs)
+
     # ---- one method per class of ops
 
     def pointwise(self):
@@ -191,7 +196,7 @@ class Builder:
         for k in range(len(self.node.input)):
             if self.node.inp(k) and not (self.node.op == "CastLike" and k == 1):
                 self.broadcast(self.operand(k), rank)
-        if self.node.op == "Dropout" and self.node.inp(2):
+        if self.node.op == "Dropout" and self.node.inp(2) and not self.model.is_false(self.node.inp(2)):
             raise Fixed  # it may be training
         for label in self.work.labels:
             if not sizes_agree(self.problem, label):
@@ -324,8 +329,10 @@ class Builder:
             found, count = self.axes(), len(self.node.attr("starts", labels))
         if found is None:
             raise Fixed
+        runs = slices_runs(self.node, self.model.ints)
         for d in found[0] if found[1] else range(min(count, len(labels))):
-            labels[d].role = AXIS
+            if not runs or self.size(0, d) != self.size(1, d):
+                labels[d].role = AXIS
 
     def pad(self):
         labels = self.like_input()
@@ -337,9 +344,10 @@ class Builder:
         n = len(axes) if given else len(labels)
         if len(pads) != 2 * n:
             raise Fixed
-        for i in range(n):  # the axes may not be sorted, so all that are named
-            if given or pads[i] or pads[i + n]:
-                labels[axes[i] if given else i].role = AXIS
+        own = self.model.ints(self.node.inp(3)) if given else range(n)  # in the node's sequence, as pads are
+        for i in range(n):
+            if pads[i] or pads[i + n]:
+                labels[own[i] % len(labels)].role = AXIS
 
     def tile(self):
         y, x, times = self.operand(0, True), self.operand(0), self.model.ints(self.node.inp(1))
@@ -434,7 +442,7 @@ class Builder:
 
     def batch_norm(self):
         n = self.node
-        if any(o and self.model.readers.get(o) for o in n.output[1:]) or n.attr("training_mode", 0) or not n.attr("spatial", 1):
+        if any(map(self.made, n.output[1:])) or n.attr("training_mode", 0) or not n.attr("spatial", 1):
             raise Fixed
         labels = self.like_input()
         if len(labels) < 2 or sum(self.problem.is_open(d) for d in self.dims(n.inp(0))) > 1:
@@ -443,7 +451,7 @@ class Builder:
 
     def norm(self):
         n = self.node
-        if any(o and (self.model.readers.get(o) or o in self.model.graph.outputs) for o in n.output[1:]):
+        if any(map(self.made, n.output[1:])):
             raise Fixed
         labels = self.like_input()
         axis = n.attr("axis", -1)
@@ -454,9 +462,6 @@ class Builder:
             lab.group = 1
         if all(self.size(0, d) == ONE for d in range(axis, len(labels))):
             raise Fixed  # nothing marks the place of what is normalized
-        skip = n.op.startswith("Skip")
-        if skip:
-            raise Fixed
         for k in (1, 2):
             if not n.inp(k):
                 continue
@@ -572,7 +577,7 @@ class Builder:
     def pool(self):
         """The dims that the window moves over stay last and in order."""
         labels = self.like_input()
-        if len(labels) < 3 or any(self.node.output[1:]) or any(self.size(0, d) == ONE for d in range(2, len(labels))):
+        if len(labels) < 3 or any(map(self.made, self.node.output[1:])) or any(self.size(0, d) == ONE for d in range(2, len(labels))):
             raise Fixed
         for d in range(2, len(labels)):
             labels[d].role, labels[d].group = AXIS, d - 1
@@ -591,6 +596,23 @@ class Builder:
         labels[-1].role, labels[-1].group = AXIS, 1
         if ONE in (self.size(0, rank - 1), self.size(1, rank - 1)):
             raise Fixed
+        if n.op.startswith("Skip"):
+            self.skip(labels)
+
+    def skip(self, labels):
+        """What is added to the rows, and the sums; the kernel takes rows of a matrix, or of three dims."""
+        made = [bool(o) and self.made(o) for o in self.node.output]
+        if any(made[1:3]):
+            raise Fixed
+        for k, out in ((1, False), (3, True)):
+            if out and not any(made[3:4]):
+                continue
+            o = self.operand(k, out)
+            self.same_rank(o, len(labels))
+            for d, lab in enumerate(labels):
+                lab.role = AXIS
+                if self.size(o, d) != self.size(0, d):
+                    raise Fixed
 
     def whole(self):
         """The other outputs are one number each, of all elements in whatever order."""
@@ -663,7 +685,6 @@ def handler_of(node):
         return None
     if node.domain == "com.microsoft":
         return Builder.pointwise if node.op in POINTWISE_MS else Builder.quantize if node.op in ("DequantizeLinear", "QuantizeLinear") else \
-            Builder.norm if node.op in ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization") else \
             Builder.fused_matmul if node.op == "FusedMatMul" else Builder.scaled_matmul if node.op in SCALED_MATMUL else Builder.rows if node.op in ROWS_MS else \
             Builder.along if node.op == "QLinearSoftmax" else Builder.concat_or_split if node.op == "QLinearConcat" else None
     for names, method in TABLE:

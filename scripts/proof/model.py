@@ -403,6 +403,12 @@ def casts_nothing(node, sizes):
     return bool(sizes.elem.get(node.inp(0))) and sizes.elem[node.inp(0)] == node.attr("to")
 
 
+def slices_runs(node, ints):
+    """Does a Slice take every element from a start to an end that are constants?"""
+    given = [ints(x) for x in node.input[1:] if x]
+    return None not in given and all(step == 1 for step in (ints(node.inp(4)) if node.inp(4) else ()))
+
+
 def moves(node, dims):
     """Does this Transpose move data? One that only moves dims of size 1 does not."""
     perm = node.attr("perm")
@@ -645,3 +651,7 @@ class Model:
         """The contents of a small constant tensor of integers, or None."""
         x = self.sizes.content.get(name) if name else None
         return None if x is None or x.dtype.kind not in "iu" else [int(i) for i in x.ravel()]
+
+    def is_false(self, name):
+        x = self.sizes.content.get(name)
+        return x is not None and x.dtype == bool and x.shape == () and not x

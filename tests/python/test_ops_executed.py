@@ -36,9 +36,8 @@ NO_SCHEMA = {"SimplifiedLayerNormalization"}  # onnxruntime has it in the domain
 # Forms that keep the order that the model has: why.
 EXCEPTIONS = {
     "indices": "MaxPool counts its Indices in the order that the model has",
-    "training": "Dropout with an input training_mode may be training",
+    "training": "Dropout with an input training_mode that is no constant may be training",
     "resize": "Resize by other than the nearest neighbour, and Upsample, run fastest in the order that the model has",
-    "skip": "SkipLayerNormalization: its second input is no constant",
     "pads": "pads that are computed could pad any dim",
     "repeats": "repeats that are computed could repeat any dim",
     "power": "GlobalLpPool has a reduction to be written as for p = 1 and 2 only",
@@ -163,7 +162,8 @@ def special(k, v, s, r):
         yield Case(k, [x], [x, y], attrs)
         if v >= 12:
             yield Case(k, [x, const(0.3)], [x, y], {})
-            yield Case(k, [x, const(0.3), const(False, bool)], [x, y], {}, why="training")
+            yield Case(k, [x, const(0.3), const(False, bool)], [x, y], {})
+            yield Case(k, [x, const(0.3), fed(False, bool)], [x, y], {}, why="training")
     elif k == "Where":
         yield Case(k, [Arg("b C d", BOOL), x, Arg("a B c D")], [x], {})
         yield Case(k, [Arg("a b c d", BOOL), const(1), Arg("c d")], [x], {})
@@ -217,6 +217,12 @@ def rows(k, v, s, r, words):
         yield Case(k, [x(F), bias], [x(F)], {}, **kw, **why)
         yield Case(k, [x(F), bias], [x(F)], {}, **{**kw, "groups": "", "why": "end"})
         yield Case(k, [x(F)], [x(F)], {}, **{**kw, "groups": "a,b,c,d"}) if k == "FastGelu" else Case(k, [x(F), bias], [x(F)], {}, **kw, **why)
+    elif k.startswith("Skip"):  # of three dims at most
+        z, ws = Arg("a b d"), [const(r.integers(-2, 3, s["d"])) for _ in range(1 if k == "SkipSimplifiedLayerNormalization" else 2)]
+        kw["groups"] = "a,b|d"
+        yield Case(k, [z, z, *ws], [z], {"epsilon": 0.5}, **kw)
+        yield Case(k, [z, z, *ws, ws[0]], [z], {"epsilon": 0.5}, **kw)
+        yield Case(k, [z, z, *ws], [z], {"epsilon": 0.5}, **{**kw, "groups": "", "why": "end"})
     elif k in SCALED:  # a zero point for each column
         made = y(SCALED[k])
         yield Case(k, scaled(k, x(U8), w, columns), [made], {}, **kw)
@@ -473,11 +479,6 @@ def batch_norm(k, v, s, r, words):
 def norm(k, v, s, r, words):
     w = lambda *d: const(r.integers(-2, 3, [s[x] for x in d]))
     x, d = Arg("a b c d"), {}
-    if k.startswith("Skip"):
-        y = Arg("a b c")
-        few = k == "SkipSimplifiedLayerNormalization"
-        yield Case(k, [y, y, w("c")] + ([] if few else [w("c")]), [y], {"epsilon": 0.5}, why="skip", static="c", domain=MS)
-        return
     many = k == "LayerNormalization"
     unit = lambda d: "unit" if all(s[c] == 1 for c in d) else ""
     yield Case(k, [x, w("d")], [x], {"epsilon": 0.5}, groups="a,b,c|d", static="d", why=unit("d"))
