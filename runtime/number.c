@@ -117,6 +117,34 @@ uint32_t rl_number_bits(rl_dtype t, double x, bool saturate) {
     return sign | (uint32_t)(unit + f->mant + f->bias) << f->mant | (m - one);
 }
 
+/* ---- float16 and bfloat16, of which there are many ---- */
+
+typedef union { double f; uint64_t i; } pair;
+
+/* Its bits at a double's places, the exponent as that counts it; what has none, as so many of its unit. */
+static inline double value16(uint32_t bits, int mant, int bias) {
+    uint64_t code = bits & 0x7fff, top = (UINT64_C(1) << 15) - (UINT64_C(1) << mant);
+    pair x = {.i = code << (52 - mant)};
+    x.i += (uint64_t)(1023 - bias) << 52;
+    if (code >= top) x.i |= UINT64_C(0x7ff) << 52; /* infinities, NaNs */
+    pair unit = {.i = (uint64_t)(1024 - bias - mant) << 52};
+    if (code < UINT64_C(1) << mant) x.f = (double)(int32_t)code * unit.f;
+    return bits & 0x8000 ? -x.f : x.f;
+}
+
+/* The bits that are too many round the others by a carry; of what has no exponent left, by the sum with what has the last bit as its unit. */
+static inline uint16_t bits16(double value, int mant, int bias) {
+    pair x = {.f = value}, magic = {.i = (uint64_t)(1076 - bias - mant) << 52}, sum;
+    uint32_t sign = (uint32_t)(x.i >> 48) & 0x8000, top = (1u << 15) - (1u << mant);
+    int drop = 52 - mant;
+    x.i &= ~(UINT64_C(1) << 63);
+    if (x.f != x.f) return (uint16_t)(sign | top | 1u << (mant - 1));
+    sum.f = x.f + magic.f;
+    uint64_t even = x.i >> drop & 1, normal = ((x.i + (UINT64_C(1) << (drop - 1)) - 1 + even) >> drop) - ((uint64_t)(1023 - bias) << mant);
+    uint64_t code = x.i >> 52 < (uint64_t)(1024 - bias) ? sum.i - magic.i : normal;
+    return (uint16_t)(sign | (code > top ? top : (uint32_t)code));
+}
+
 /* ---- runs ---- */
 
 enum { WIDE = 256 };
@@ -132,6 +160,8 @@ static int64_t sign_extend(uint32_t x, uint32_t bits) {
 }
 
 #define LOAD(T, member) for (int64_t i = 0; i < n; i++) w->member[i] = ((const T *)(const void *)r.base)[r.at + i * r.step]
+
+#define LOAD16(mant, bias) for (int64_t i = 0; i < n; i++) w->f[i] = value16(((const uint16_t *)(const void *)r.base)[r.at + i * r.step], mant, bias)
 
 static void load_small(rl_run r, int64_t n, wide *w) {
     uint32_t bits = rl_dtype_bits(r.type);
@@ -155,6 +185,8 @@ static void load(rl_run r, int64_t n, wide *w) {
     case RL_U16: LOAD(uint16_t, i); break;
     case RL_U32: LOAD(uint32_t, i); break;
     case RL_U64: LOAD(uint64_t, u); break;
+    case RL_F16: LOAD16(10, 15); break;
+    case RL_BF16: LOAD16(7, 127); break;
     default: load_small(r, n, w); break;
     }
 }
@@ -212,6 +244,8 @@ static void store(rl_run r, class from, int64_t n, wide *w, bool saturate) {
     case RL_U16: STORE(uint16_t, w->i[i]); break;
     case RL_U32: STORE(uint32_t, w->i[i]); break;
     case RL_U64: STORE(uint64_t, w->u[i]); break;
+    case RL_F16: STORE(uint16_t, bits16(w->f[i], 10, 15)); break;
+    case RL_BF16: STORE(uint16_t, bits16(w->f[i], 7, 127)); break;
     default: store_small(r, n, w, saturate); break;
     }
 }

@@ -39,6 +39,38 @@ TEST(halves) {
     }
 }
 
+static uint16_t short_of(rl_dtype t, double x) {
+    uint16_t k;
+    rl_convert_run((rl_run){t, (char *)&k, 0, 1}, (rl_run){RL_F64, (char *)&x, 0, 1}, 1, true);
+    return k;
+}
+
+/* Runs have code of their own for these two. */
+static void check_short(rl_dtype t) {
+    static const double odd[] = {1e9, 1e300, INFINITY, 65519.999999, 65520, 0x1p-25, 0x1p-24, 0x1p-133, 0x1p-134, 0x1.8p-134, 0x1p-1022, 0x1p-1074, 3.3895313892515355e38, 3.4e38};
+    for (uint32_t k = 0; k < 65536; k++) {
+        uint16_t code = (uint16_t)k;
+        double x, want = rl_number_value(t, k);
+        rl_convert_run((rl_run){RL_F64, (char *)&x, 0, 1}, (rl_run){t, (char *)&code, 0, 1}, 1, true);
+        CHECK(isnan(want) ? isnan(x) : x == want && signbit(x) == signbit(want));
+        CHECK(short_of(t, x) == rl_number_bits(t, x, true));
+        if (!isfinite(want)) continue;
+        double next = rl_number_value(t, (k & 0x7fff) == 0x7fff ? k : k + 1), half = want + (next - want) / 2;
+        for (int way = -1; way <= 1; way++) {
+            double y = way ? nextafter(half, way < 0 ? (double)-INFINITY : (double)INFINITY) : half;
+            CHECK(short_of(t, y) == rl_number_bits(t, y, true));
+        }
+    }
+    for (size_t i = 0; i < RL_LEN(odd); i++)
+        for (int sign = -1; sign <= 1; sign += 2) CHECK(short_of(t, sign * odd[i]) == rl_number_bits(t, sign * odd[i], true));
+    CHECK(short_of(t, -0.0) == 0x8000);
+}
+
+TEST(short_runs) {
+    check_short(RL_F16);
+    check_short(RL_BF16);
+}
+
 TEST(edges) {
     CHECK(rl_number_bits(RL_F16, 65519, true) == 0x7bff && rl_number_bits(RL_F16, 65520, true) == 0x7c00);
     CHECK(rl_number_bits(RL_F16, 0x1p-25, true) == 0 && rl_number_bits(RL_F16, nextafter(0x1p-25, 1), true) == 1);
@@ -74,6 +106,7 @@ TEST(runs) {
 int main(void) {
     RUN(formats);
     RUN(halves);
+    RUN(short_runs);
     RUN(edges);
     RUN(runs);
     return check_done();
