@@ -11,21 +11,29 @@ typedef struct {
     float *out;
 } blocks;
 
-/* The i-th of numbers that lie bit by bit. */
-static float bits_at(const uint8_t *p, int64_t i, int64_t bits) {
-    int64_t per = 8 / bits;
-    return (float)(p[i / per] >> (i % per * bits) & ((1 << bits) - 1));
+/* The i-th of numbers that lie bit by bit, 8 / bits = 1 << shift of them in a byte. */
+static inline float bits_at(const uint8_t *p, int64_t i, uint32_t bits, uint32_t shift) {
+    uint32_t place = (uint32_t)i & ((1u << shift) - 1);
+    return (float)(p[i >> shift] >> place * bits & ((1u << bits) - 1));
+}
+
+/* Columns from .. to of row r, which are of one block. */
+static void unpack(const blocks *b, int64_t r, int64_t from, int64_t to, int64_t block) {
+    uint32_t bits = (uint32_t)b->bits, shift = bits == 8 ? 0 : bits == 4 ? 1 : 2;
+    const uint8_t *p = b->packed + r * (b->blocks * b->size * bits / 8);
+    float scale = b->scale[r * b->blocks + block], zero = (float)(1u << (bits - 1));
+    if (b->zero_bits) zero = bits_at(b->zero_bits + r * ((b->blocks * bits + 7) / 8), block, bits, shift);
+    else if (b->zero) zero = b->zero[r * b->blocks + block];
+    for (int64_t k = from; k < to; k++) b->out[r * b->k + k] = (bits_at(p, k, bits, shift) - zero) * scale;
 }
 
 static void unpack_rows(void *arg, int64_t from, int64_t to) {
     const blocks *b = arg;
-    int64_t row = b->blocks * b->size * b->bits / 8, zero_row = (b->blocks * b->bits + 7) / 8;
     for (int64_t r = from; r < to; r++)
-        for (int64_t k = 0; k < b->k; k++) {
-            int64_t i = b->block_of ? b->block_of[k] : k / b->size;
-            float zero = b->zero_bits ? bits_at(b->zero_bits + r * zero_row, i, b->bits) : b->zero ? b->zero[r * b->blocks + i] : (float)(1 << (b->bits - 1));
-            b->out[r * b->k + k] = (bits_at(b->packed + r * row, k, b->bits) - zero) * b->scale[r * b->blocks + i];
-        }
+        if (b->block_of)
+            for (int64_t k = 0; k < b->k; k++) unpack(b, r, k, k + 1, b->block_of[k]);
+        else
+            for (int64_t i = 0; i < b->blocks; i++) unpack(b, r, i * b->size, RL_MIN((i + 1) * b->size, b->k), i);
 }
 
 static bool has_count(const rl_tensor *t, int64_t n) {
