@@ -55,6 +55,9 @@ static void open_dnn(rl_libs *l) {
 #define F(name) all = find(l->dnn_file, #name, &l->name) && all;
     RL_DNN_FUNCTIONS(F)
 #undef F
+#define F(name) find(l->dnn_file, #name, &l->name);
+    RL_DNN_TRANSFORM_FUNCTIONS(F)
+#undef F
     if (!all) {
         say(l, "cuDNN lacks a function");
         return;

@@ -16,8 +16,9 @@
 #define RL_DNN_FUNCTIONS(F)                                                                                          \
     F(cudnnCreate) F(cudnnDestroy) F(cudnnSetStream) F(cudnnGetErrorString) F(cudnnBackendCreateDescriptor)          \
     F(cudnnBackendDestroyDescriptor) F(cudnnBackendSetAttribute) F(cudnnBackendGetAttribute) F(cudnnBackendFinalize) \
-    F(cudnnBackendExecute) F(cudnnGetVersion) F(cudnnGetLastErrorString)                                                                      \
-    F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) F(cudnnSetTensorNdDescriptor) F(cudnnTransformTensor)
+    F(cudnnBackendExecute) F(cudnnGetVersion) F(cudnnGetLastErrorString)
+/* transform.c's, which no model needs; NULL where cuDNN has them no more. */
+#define RL_DNN_TRANSFORM_FUNCTIONS(F) F(cudnnCreateTensorDescriptor) F(cudnnDestroyTensorDescriptor) F(cudnnSetTensorNdDescriptor) F(cudnnTransformTensor)
 
 typedef struct rl_dnn_plan rl_dnn_plan;
 typedef struct rl_lt_choice rl_lt_choice;
@@ -35,6 +36,7 @@ struct rl_libs {
 #define F(name) __typeof__(&name) name;
     RL_LT_FUNCTIONS(F)
     RL_DNN_FUNCTIONS(F)
+    RL_DNN_TRANSFORM_FUNCTIONS(F)
 #undef F
 };
 /* What a library works in, until the call is done; NULL: nothing. */

@@ -15,7 +15,8 @@ static bool describe(const rl_libs *l, const rl_dnn_strides *s, const int32_t *s
 }
 
 rl_dnn_transform *rl_dnn_transform_new(const rl_libs *l, const rl_dnn_strides *s) {
-    if (!l || !l->dnn || !s->rank || (s->type != RL_F64 && s->type != RL_F32 && s->type != RL_F16 && s->type != RL_I8)) return NULL;
+    bool has = l && l->dnn && l->cudnnCreateTensorDescriptor && l->cudnnDestroyTensorDescriptor && l->cudnnSetTensorNdDescriptor && l->cudnnTransformTensor;
+    if (!has || !s->rank || (s->type != RL_F64 && s->type != RL_F32 && s->type != RL_F16 && s->type != RL_I8)) return NULL;
     rl_dnn_transform *t = calloc(1, sizeof *t);
     if (!t) return NULL;
     *t = (rl_dnn_transform){.l = l, .wide = s->type == RL_F64};
