@@ -36,7 +36,7 @@ rl_status rl_gpu_cast_to(rl_call *c, const rl_tensor *to, const rl_tensor *from)
 rl_status rl_gpu_product(rl_call *c, const rl_tensor *a, const rl_tensor *b, const rl_tensor *y, double alpha);
 /* DynamicQuantizeLinear's scale and zero point of x, f32, with any strides: one number each (op_reduce.c). */
 rl_status rl_gpu_dynamic_scale(rl_call *c, const rl_tensor *x, const rl_tensor *scale, const rl_tensor *zero);
-/* y = op(in...), a rl_pw_op: all on the device, the inputs broadcast to y's dims, of y's type (op_each.c). */
+/* y = op(in...), a rl_pointwise: all on the device, the inputs broadcast to y's dims, of y's type (op_each.c). */
 rl_status rl_gpu_each(rl_call *c, int op, const rl_tensor *y, const rl_tensor *const *in, uint32_t nin, const double *param);
 /* y, on the device, is this number everywhere. */
 void rl_gpu_fill_number(rl_call *c, const rl_tensor *y, double x);

@@ -1,6 +1,6 @@
 /* Numbers on the device, C++: float16 and bfloat16 as bits, their conversions, and loads and stores by a type that is known at run time.
  *
- *   rl_get<rl_half>(p, i)  a float;   rl_set(p, i, x)  rounds to nearest, ties to even, as the CPU's rl_number_bits does */
+ *   rl_load(x)  of a rl_half a float;   rl_store(p, x)  rounds to nearest, ties to even, as the CPU's rl_number_bits does */
 #ifndef RL_CUDA_NUMBER_H
 #define RL_CUDA_NUMBER_H
 #include <stdint.h>

@@ -127,7 +127,7 @@ static rl_status least_time(rl_plan *p, const budget *b, rl_solution *sol, rl_ou
 
 static bool is_op(const rl_graph *g, rl_node n, rl_op op) { return n.i != RL_NONE && rl_nod(g, n)->op == op; }
 
-/* Does the Transpose put the channels of an image that a Conv makes last?  Of rows (1-D) and volumes no Conv of onnxruntime does so itself. */
+/* Does the Transpose put the channels of an image that a Conv makes last?  Only images: no Conv of onnxruntime has the channels last in 3-D or 5-D tensors. */
 static bool behind_conv(const rl_graph *g, const rl_nodeinfo *n) {
     const rl_attr *perm = rl_attr_find(n, "perm");
     if (!perm || perm->n != 4 || !is_op(g, rl_val(g, n->in[0])->def, RL_OP_Conv)) return false;

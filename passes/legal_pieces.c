@@ -277,7 +277,7 @@ void rl_label_block_reshape(rl_labels *b) {
         }
         bool single = i == i0 + 1 && j == j0 + 1 && pi == pj;
         /* A block of several dims: one label per dim, in a fixed sequence, is what `after` cannot say; so it is one
-         * label at the first dim, whose token takes the atoms of all (tokens_of_block). */
+         * label at the first dim, whose token takes the atoms of all. */
         uint32_t l = rl_labels_add(b, single ? RL_T_FREE : RL_T_AXIS, 0);
         if (!b->ok) return;
         if (i > i0) rl_labels_at(b, l, x, i0);

@@ -57,8 +57,8 @@ typedef struct {
     bool constant;        /* first is a constant whose bytes can be permuted */
     bool cut;             /* of a restricted plan: some atoms are gone */
     int64_t bytes;        /* of one copy, as often as its body runs; symbols and turns guessed */
-    uint32_t comp;        /* component, RL_NONE: no flexible op touches it */
-    uint32_t like;        /* the class whose candidates it has: of the first of the components that look alike; mostly itself */
+    uint32_t comp;        /* component; RL_NONE before rl_candidates */
+    uint32_t like;        /* the class whose candidates it has: the same place in the first of the components that look alike; mostly itself */
     struct { rl_order *p; uint32_t n, cap; } order; /* candidates */
     rl_hash *index;       /* hash of an order -> its place; NULL: there are few */
     rl_kept kept;

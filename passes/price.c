@@ -223,7 +223,7 @@ static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, do
     for (uint32_t k = 0; k < p->ncomp; k++)
         if (!p->swaps[k]) p->quick[k] = was[k];
     for (uint32_t c = 0; c < p->cls.n; c++)
-        if (p->cls.p[c].comp == RL_NONE || !p->swaps[p->cls.p[c].comp]) p->timed[c] = kept[c];
+        if (!p->swaps[p->cls.p[c].comp]) p->timed[c] = kept[c];
     return RL_OK;
 }
 

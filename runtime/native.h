@@ -108,7 +108,7 @@ typedef struct rl_native {
 
 /* How the step lies: what it has then in place of its own kernel and fused ops. allowed: rl_native_allows has said so. */
 rl_native *rl_native_of(const rl_exec *x, const rl_step *s, const rl_pin *pin, uint32_t npin, const rl_lay *lay);
-/* Did rl_native_apply make it? */
+/* Is it a conversion that a plan asks for? */
 bool rl_native_is_move(const rl_step *s);
 /* NULL: the step's own list, as on a device. */
 const rl_kernel *rl_native_kernel(const rl_native *n);

@@ -119,7 +119,7 @@ static rl_status wrong(const reader *r, const char *what) {
     return rl_fail(r->x->g->ctx, RL_EMODEL, "plan, line %u: %s", r->line, what);
 }
 
-/* The next line as *s, without its end and without what follows "# ". */
+/* The next line as *s, without its end. */
 static bool next_line(reader *r, char *s) {
     const char *nl = r->p < r->end ? memchr(r->p, '\n', (size_t)(r->end - r->p)) : NULL;
     r->line++;

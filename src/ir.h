@@ -45,7 +45,7 @@ typedef struct rl_graph rl_graph;
 typedef enum {
     RL_ATTR_FLOAT = 1, RL_ATTR_INT = 2, RL_ATTR_STRING = 3, RL_ATTR_TENSOR = 4, RL_ATTR_GRAPH = 5, RL_ATTR_FLOATS = 6,
     RL_ATTR_INTS = 7, RL_ATTR_STRINGS = 8,
-    RL_ATTR_OTHER = 100 /* anything else (graphs, sparse tensors, types, references): only raw is set */
+    RL_ATTR_OTHER = 100 /* anything else (lists of graphs, sparse tensors, types, references): only raw is set */
 } rl_attr_kind;
 typedef struct {
     rl_str name;

@@ -17,7 +17,7 @@ bool rl_read_too_many(rl_span s, uint32_t number, uint32_t max) {
     return n > max;
 }
 
-/* "initializer 'w'": of every tensor, so it is put together by hand. */
+/* "initializer 'w'": made for every tensor that is read, for which snprintf takes too long. */
 typedef struct { char s[160]; } title;
 static title title_of(const char *kind, rl_span name) {
     title t;

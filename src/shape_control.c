@@ -76,8 +76,8 @@ static void restore_types(const snapshot *p) {
         }
 }
 
-/* A body that runs repeatedly: body inputs [at, at + n) are carried, from body outputs [out, out + n); fixed: their sizes
- * must stay (Scan), so two that differ are one.  open: [n] of which the body does not keep the sizes that it declares, as those of
+/* A body that runs repeatedly: body inputs [at, at + n) are carried, from body outputs [out, out + n); fixed: no size
+ * changes from turn to turn (Scan), so where two are declared differently they are the same.  open: [n] of which the body does not keep the sizes that it declares, as those of
  * the first turn are where an exporter looked at one.  item: [body's inputs] of sequences that are carried, the types of their elements. */
 typedef struct { rl_graph *body; rl_type *in; uint32_t at, out, n; bool fixed, *open; rl_type *item; } repeat;
 

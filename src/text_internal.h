@@ -31,7 +31,7 @@ typedef struct { rl_dtype dtype; uint32_t rank; rl_dim dim[64]; const char *layo
 
 /* ---- text_words.c ---- */
 
-/* Stores the message with the line that `at` is in; answers false. In fail_name a $ in fmt stands for the name. */
+/* Stores the message with the line that `at` is in; answers false. In rl_text_fail_name a $ in fmt stands for the name. */
 bool rl_text_fail_at(parser *p, const char *at, const char *what);
 bool rl_text_fail_name(parser *p, const char *at, const char *fmt, const char *name);
 /* Past spaces, line ends and comments. */
