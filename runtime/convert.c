@@ -140,6 +140,8 @@ static rl_status check_buffers(const rl_desc *to, const char *out, size_t nout, 
     size_t wout = (size_t)rl_desc_bytes(to), win = (size_t)rl_desc_bytes(from);
     if (nout < wout) return rl_desc_fail(e, RL_EUSAGE, "the output buffer has %zu bytes, its layout needs %zu", nout, wout);
     if (nin < win) return rl_desc_fail(e, RL_EUSAGE, "the input buffer has %zu bytes, its layout needs %zu", nin, win);
+    if (wout) RL_WANTS(e, out);
+    if (win) RL_WANTS(e, in);
     uintptr_t o = (uintptr_t)out, i = (uintptr_t)in;
     bool apart = wout == 0 || win == 0 || o + wout <= i || i + win <= o, same = o == i && to->dtype == from->dtype && rl_desc_equal(to, from);
     if (!apart && !same) return rl_desc_fail(e, RL_EUSAGE, "the output buffer overlaps the input's");
@@ -191,6 +193,7 @@ static rl_status move(const rl_desc *to, void *out, size_t nout, const rl_desc *
 rl_status rl_move(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, const rl_move_options *options,
                   rl_error *e) {
     rl_move_options o = {0};
+    RL_WANTS(e, to, from);
     if (options) memcpy(&o, options, RL_MIN(options->struct_size, sizeof o));
     if (to->dtype == from->dtype) o.threads = (uint32_t)RL_MIN(o.threads, nout / SHARE);
     if (o.threads <= 1) return move(to, out, nout, from, in, nin, NULL, e);
@@ -203,6 +206,7 @@ rl_status rl_move(const rl_desc *to, void *out, size_t nout, const rl_desc *from
 }
 
 rl_status rl_desc_convert(const rl_desc *to, void *out, size_t nout, const rl_desc *from, const void *in, size_t nin, rl_error *e) {
+    RL_WANTS(e, to, from);
     if (to->dtype != from->dtype) return rl_desc_fail(e, RL_EUSAGE, "the two layouts have not the same element type");
     return move(to, out, nout, from, in, nin, NULL, e);
 }

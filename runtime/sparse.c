@@ -43,6 +43,7 @@ static bool is_zero(const dense *x, int64_t i) {
 
 rl_status rl_sparse_count(const rl_desc *d, const void *data, size_t nbyte, int64_t *nnz, rl_error *e) {
     dense x;
+    RL_WANTS(e, d, nnz);
     *nnz = 0;
     RL_TRY(make_dense(d, data, nbyte, &x, e));
     for (int64_t i = 0; i < rl_desc_elements(d); i++) *nnz += !is_zero(&x, i);
@@ -74,11 +75,15 @@ static int64_t collect(const dense *x, rl_sparse *s) {
 static rl_status check_kind(const rl_sparse *s, rl_error *e) {
     if (s->kind != RL_COO && s->kind != RL_CSR) return rl_desc_fail(e, RL_EUSAGE, "sparse layout %d; there are COO and CSR", (int)s->kind);
     if (s->kind == RL_CSR && s->rank != 2) return rl_desc_fail(e, RL_EUSAGE, "rank %u; CSR is for matrices", s->rank);
-    return s->nnz < 0 ? rl_desc_fail(e, RL_EUSAGE, "nnz is %lld; no size is negative", (long long)s->nnz) : RL_OK;
+    if (s->nnz < 0) return rl_desc_fail(e, RL_EUSAGE, "nnz is %lld; no size is negative", (long long)s->nnz);
+    if (s->nnz || s->kind == RL_CSR) RL_WANTS(e, s->index);
+    if (s->nnz) RL_WANTS(e, s->values);
+    return RL_OK;
 }
 
 rl_status rl_to_sparse(const rl_desc *d, const void *data, size_t nbyte, rl_sparse *out, rl_error *e) {
     dense x;
+    RL_WANTS(e, d, out);
     out->dtype = d->dtype;
     out->rank = d->rank;
     memcpy(out->dim, d->dim, sizeof out->dim);
@@ -134,12 +139,14 @@ static rl_status index_of(const rl_sparse *s, int64_t k, int64_t *row, int64_t *
 
 rl_status rl_from_sparse(const rl_sparse *s, const rl_desc *to, void *out, size_t nout, rl_error *e) {
     int64_t index[RL_DESC_RANK], row = 0, last = -1;
+    RL_WANTS(e, s, to);
     RL_TRY(check_kind(s, e));
     RL_TRY(rl_desc_check(to, 1, e));
     if (s->dtype != to->dtype || s->rank != to->rank || !rl_same_bytes(s->dim, to->dim, s->rank * sizeof *s->dim))
         return rl_desc_fail(e, RL_EUSAGE, "the two layouts have not the same dims and element type");
     if (nout < (size_t)rl_desc_bytes(to))
         return rl_desc_fail(e, RL_EUSAGE, "the output buffer has %zu bytes, its layout needs %lld", nout, (long long)rl_desc_bytes(to));
+    if (nout) RL_WANTS(e, out);
     RL_TRY(check_starts(s, e));
     for (int64_t k = 0; k < s->nnz; k++) RL_TRY(index_of(s, k, &row, &last, index, e));
     rl_desc_zero(to, out, true);

@@ -172,9 +172,9 @@ rl_status rl_optimize_file(const char *in, const char *out, const rl_options *op
 rl_status rl_optimize_bytes(const void *in, size_t nin, void **out, size_t *nout, const rl_options *options, rl_result *result) {
     job j = {.in = {.data = in, .nbyte = nin}};
     char *bytes = NULL;
+    if (out) *out = NULL;
+    if (nout) *nout = 0;
     RL_TRY(rl_options_check(options, !out || !nout ? "out or nout is NULL" : NULL, result));
-    *out = NULL;
-    *nout = 0;
     RL_TRY(start(&j, options, result));
     rl_status s = finish(&j, improve(&j), &bytes, nout, result);
     *out = bytes;
@@ -210,10 +210,10 @@ static rl_status stats_of(rl_graph *g, const rl_options *o, const rl_model *m, r
 }
 
 rl_status rl_model_stats(const rl_model *m, const rl_options *options, char **json, rl_result *result) {
+    if (json) *json = NULL;
     RL_TRY(rl_options_check(options, !m ? "the model is NULL" : !json ? "json is NULL" : NULL, result));
     rl_options o = rl_options_of(options);
     rl_graph *g = NULL;
-    *json = NULL;
     rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_BASE, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, m, &g);
@@ -250,10 +250,10 @@ static rl_status explain(rl_ctx *ctx, const rl_options *o, const rl_model *m, co
 }
 
 rl_status rl_model_explain(const rl_model *m, const char *node, const rl_options *options, char **json, rl_result *result) {
+    if (json) *json = NULL;
     RL_TRY(rl_options_check(options, !m ? "the model is NULL" : !json ? "json is NULL" : NULL, result));
     rl_options o = rl_options_of(options);
     rl_graph *g = NULL, *done = NULL;
-    *json = NULL;
     rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_BASE, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, m, &done);

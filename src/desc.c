@@ -13,6 +13,12 @@ rl_status (rl_desc_fail)(rl_error *e, rl_status status, const char *fmt, ...) {
     return status;
 }
 
+rl_status rl_desc_wants(rl_error *e, const char *names, const void *const *p, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!p[i]) return rl_desc_fail(e, RL_EUSAGE, n > 1 ? "one of these is NULL: %s" : "%s is NULL", names);
+    return RL_OK;
+}
+
 /* ---- parts ---- */
 
 rl_digits rl_desc_axis(const rl_desc *d, uint32_t a) {
@@ -80,6 +86,7 @@ void rl_desc_order(const rl_desc *d, uint8_t *order) {
 static rl_status start(int32_t dtype, uint32_t rank, const int64_t *dim, rl_desc *d, rl_error *e) {
     *d = (rl_desc){.dtype = dtype, .rank = rank};
     if (rank > RL_DESC_RANK) return rl_desc_fail(e, RL_EUSAGE, "the rank is %u; a layout has at most %d dims", rank, RL_DESC_RANK);
+    if (rank && !dim) return rl_desc_fail(e, RL_EUSAGE, "dim is NULL, and the rank %u", rank);
     if (rank) memcpy(d->dim, dim, rank * sizeof *dim);
     return RL_OK;
 }
@@ -89,6 +96,7 @@ rl_status rl_desc_strided(int32_t dtype, uint32_t rank, const int64_t *dim, cons
     rl_desc d;
     const char *s = "contiguous", *why;
     rl_tag t;
+    RL_WANTS(e, out);
     RL_TRY(start(dtype, rank, dim, &d, e));
     if (!stride) {
         rl_tag_parse(&s, rank, &t, &why);
@@ -144,6 +152,7 @@ rl_status rl_desc_of_tag(int32_t dtype, uint32_t rank, const int64_t *dim, const
 rl_status rl_desc_named(int32_t dtype, uint32_t rank, const int64_t *dim, const char *name, const int64_t *pad, rl_desc *out, rl_error *e) {
     const char *s = name, *why = NULL;
     rl_tag t;
+    RL_WANTS(e, name, out);
     if (strcmp(name, "coo") == 0 || strcmp(name, "csr") == 0)
         return rl_desc_fail(e, RL_EUSAGE, "'%s' is a sparse layout, which has indices instead of strides; convert it with rl_from_sparse",
                             name);
@@ -228,6 +237,7 @@ static rl_status check_reach(const rl_desc *d, rl_error *e) {
 }
 
 rl_status rl_desc_check(const rl_desc *d, int written, rl_error *e) {
+    RL_WANTS(e, d);
     if (d->rank > RL_DESC_RANK) return rl_desc_fail(e, RL_EUSAGE, "the rank is %u; a layout has at most %d dims", d->rank, RL_DESC_RANK);
     if (d->ndigit > RL_DESC_DIGITS) return rl_desc_fail(e, RL_EUSAGE, "%u digits; a layout has at most %d", d->ndigit, RL_DESC_DIGITS);
     if (!rl_desc_bits(d)) return rl_desc_fail(e, RL_EUSAGE, "elements of type %s have no size", rl_dtype_name((rl_dtype)d->dtype));

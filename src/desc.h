@@ -13,6 +13,11 @@ rl_status rl_desc_fail(rl_error *e, rl_status status, const char *fmt, ...) __at
 #define rl_desc_fail(e, status, ...) ((rl_desc_fail)((e), (status), __VA_ARGS__), (status))
 #endif
 
+/* RL_EUSAGE where what a public function needs is NULL: RL_WANTS(e, d, out); */
+rl_status rl_desc_wants(rl_error *e, const char *names, const void *const *p, size_t n);
+#define RL_POINTERS(...) ((const void *const[]){__VA_ARGS__})
+#define RL_WANTS(e, ...) RL_TRY(rl_desc_wants((e), #__VA_ARGS__, RL_POINTERS(__VA_ARGS__), RL_LEN(RL_POINTERS(__VA_ARGS__))))
+
 /* The digits of axis a are d->digit[first .. first + n - 1]. */
 typedef struct { uint32_t first, n; } rl_digits;
 rl_digits rl_desc_axis(const rl_desc *d, uint32_t a);

@@ -144,8 +144,9 @@ static rl_status draw(rl_ctx *ctx, const rl_desc *d, bool svg, char **out) {
 }
 
 rl_status rl_desc_draw(const rl_desc *d, const char *as, char **out, rl_error *e) {
+    if (out) *out = NULL;
+    RL_WANTS(e, d, as, out);
     bool svg = strcmp(as, "svg") == 0;
-    *out = NULL;
     if (!svg && strcmp(as, "text") != 0) return rl_desc_fail(e, RL_EUSAGE, "a picture is text or svg, not '%.40s'", as);
     RL_TRY(rl_desc_check(d, 0, e));
     rl_ctx *ctx = rl_ctx_new(0);

@@ -226,6 +226,7 @@ static rl_status read_layout(reader *r, rl_desc *d) {
 rl_status rl_desc_parse(const char *text, rl_desc *out, rl_error *e) {
     reader r = {text, text, e};
     rl_desc d = {0};
+    RL_WANTS(e, text, out);
     size_t n = strcspn(text, "[");
     d.dtype = (int32_t)rl_desc_dtype(text, n);
     if (!rl_desc_bits(&d)) return wrong(&r, "an element type is wanted here: i8, f32, u4, int8, ...");

@@ -182,6 +182,7 @@ static bool all_dense_alike(uint32_t n, const rl_desc *in) {
 rl_status rl_propagate(uint32_t n, const rl_desc *in, rl_desc *out, rl_error *e) {
     uint8_t order[RL_DESC_RANK] = {0};
     if (n == 0) return rl_desc_fail(e, RL_EUSAGE, "no operands");
+    RL_WANTS(e, in, out);
     RL_TRY(broadcast(n, in, out, e));
     bool alike = all_have_shape(n, in, out);
     if (alike && all_contiguous(n, in, RL_CONTIGUOUS)) order_of(RL_CONTIGUOUS, out->rank, order);
@@ -195,6 +196,7 @@ rl_status rl_propagate(uint32_t n, const rl_desc *in, rl_desc *out, rl_error *e)
 
 rl_status rl_to_format(const rl_desc *x, rl_memory_format f, rl_desc *out, int *copies, rl_error *e) {
     uint8_t order[RL_DESC_RANK] = {0};
+    RL_WANTS(e, x, out, copies);
     rl_desc d = *x;
     if (!rl_desc_is_strided(x)) return rl_desc_fail(e, RL_EUSAGE, "a layout with blocks or padding has no memory format");
     if (f != RL_PRESERVE && !order_of(f, x->rank, order))

@@ -19,6 +19,8 @@ static void add_plain(rl_desc *to, int64_t dim, int64_t stride) {
 }
 
 rl_status rl_desc_permute(const rl_desc *d, const uint32_t *perm, rl_desc *out, rl_error *e) {
+    RL_WANTS(e, d, out);
+    if (d->rank) RL_WANTS(e, perm);
     rl_desc x = {.dtype = d->dtype, .offset = d->offset};
     uint32_t seen = 0;
     for (uint32_t i = 0; i < d->rank; i++) {
@@ -45,6 +47,7 @@ static rl_status check_slice(const rl_desc *d, uint32_t axis, int64_t start, int
 }
 
 rl_status rl_desc_slice(const rl_desc *d, uint32_t axis, int64_t start, int64_t step, int64_t count, rl_desc *out, rl_error *e) {
+    RL_WANTS(e, d, out);
     rl_desc x = *d;
     RL_TRY(check_slice(d, axis, start, step, count, e));
     rl_digits g = rl_desc_axis(d, axis);
@@ -65,6 +68,8 @@ rl_status rl_desc_slice(const rl_desc *d, uint32_t axis, int64_t start, int64_t 
 }
 
 rl_status rl_desc_expand(const rl_desc *d, uint32_t rank, const int64_t *dim, rl_desc *out, rl_error *e) {
+    RL_WANTS(e, d, out);
+    if (rank) RL_WANTS(e, dim);
     rl_desc x = {.dtype = d->dtype, .offset = d->offset};
     if (rank > RL_DESC_RANK || rank < d->rank) return rl_desc_fail(e, RL_EUSAGE, "rank %u cannot be expanded to %u", d->rank, rank);
     for (uint32_t i = 0; i < rank; i++) {
@@ -124,6 +129,7 @@ static void reverse(rl_desc *x) {
 }
 
 rl_status rl_desc_reshape(const rl_desc *d, uint32_t rank, const int64_t *dim, rl_desc *out, rl_error *e) {
+    RL_WANTS(e, d, out);
     rl_desc fresh, x = {.dtype = d->dtype, .offset = d->offset, .rank = rank};
     rl_digit g[RL_DESC_DIGITS];
     RL_TRY(rl_desc_strided(d->dtype, rank, dim, NULL, d->offset, &fresh, e));
@@ -155,6 +161,7 @@ rl_status rl_desc_reshape(const rl_desc *d, uint32_t rank, const int64_t *dim, r
 /* ---- DirectML ---- */
 
 rl_status rl_desc_fill_rank(const rl_desc *d, uint32_t rank, rl_desc *out, rl_error *e) {
+    RL_WANTS(e, d, out);
     rl_desc x = {.dtype = d->dtype, .offset = d->offset};
     if (rank > RL_DESC_RANK || rank < d->rank) return rl_desc_fail(e, RL_EUSAGE, "a tensor of rank %u cannot have rank %u", d->rank, rank);
     rl_digit first = d->rank ? d->digit[0] : (rl_digit){0, 1, 1};

@@ -44,6 +44,7 @@ static rl_status fix_sizes(rl_graph *g, const rl_options *o, bool second) {
 
 static rl_status read_model(rl_ctx *ctx, const rl_options *o, const rl_model *m, bool second, rl_graph **g) {
     const rl_readopt read = {.max_depth = o->max_depth, .max_file = o->max_file, .max_node = o->max_nodes};
+    if (!m->path && !m->data) return rl_fail(ctx, RL_EUSAGE, "the model's path and its data are NULL");
     RL_TRY(rl_begin(ctx, "read"));
     RL_TRY(m->path ? rl_onnx_read(ctx, m->path, &read, g) : rl_onnx_read_bytes(ctx, m->data, m->nbyte, o->directory, &read, g));
     return fix_sizes(*g, o, second);

@@ -47,6 +47,39 @@ static void check_external(const char *in, const char *out) {
     check(rl_optimize_file(out, out, &o, &r) == RL_OK && !r.changed && size_of(out) > size_of(in) / 2, "weights in the model again");
 }
 
+/* What a call needs may not be NULL, and what it gives is then. */
+static void check_nulls(const char *model) {
+    rl_result r;
+    rl_error e = {""};
+    rl_desc d, out;
+    rl_comparison how;
+    char none, *text = &none;
+    void *bytes = &none;
+    size_t n = 1;
+    int copies;
+    const rl_model nowhere = {0}, m = {.path = model};
+    check(rl_optimize_bytes(NULL, 4, &bytes, &n, NULL, &r) == RL_EUSAGE && !bytes && !n && strstr(r.error, "NULL"), "bytes that are not there");
+    check(rl_model_stats(&nowhere, NULL, &text, &r) == RL_EUSAGE && !text && rl_model_explain(&m, NULL, NULL, NULL, &r) == RL_EUSAGE, "a model that is nowhere");
+    text = &none;
+    check(rl_model_explain(NULL, NULL, NULL, &text, &r) == RL_EUSAGE && !text, "no model");
+    check(rl_desc_parse(NULL, &d, &e) == RL_EUSAGE && strstr(e.text, "NULL") && rl_desc_parse("f32[2]", NULL, &e) == RL_EUSAGE, "no text");
+    check(rl_desc_parse("f32[2,3]", &d, &e) == RL_OK, "a layout");
+    text = &none;
+    check(rl_desc_draw(&d, NULL, &text, &e) == RL_EUSAGE && !text && rl_desc_draw(&d, "text", NULL, &e) == RL_EUSAGE
+          && rl_desc_draw(NULL, "text", &text, NULL) == RL_EUSAGE, "draw");
+    check(rl_desc_named(1, 2, d.dim, NULL, NULL, &out, &e) == RL_EUSAGE && rl_desc_named(1, 2, NULL, "ab", NULL, &out, &e) == RL_EUSAGE
+          && rl_desc_strided(1, 2, NULL, NULL, 0, &out, &e) == RL_EUSAGE && rl_desc_strided(1, 2, d.dim, NULL, 0, NULL, &e) == RL_EUSAGE, "made of nothing");
+    check(rl_desc_strided(1, 0, NULL, NULL, 0, &out, &e) == RL_OK && rl_desc_permute(&out, NULL, &out, &e) == RL_OK
+          && rl_desc_expand(&out, 0, NULL, &out, &e) == RL_OK && rl_desc_reshape(&out, 0, NULL, &out, &e) == RL_OK, "a scalar has no dims");
+    check(rl_desc_check(NULL, 0, &e) == RL_EUSAGE && rl_desc_check_buffer(NULL, 4, 0, 0, &e) == RL_EUSAGE, "nothing to check");
+    check(rl_desc_compare(&d, NULL, &how, &e) == RL_EUSAGE && rl_desc_compare(&d, &d, NULL, &e) == RL_EUSAGE, "nothing to compare");
+    check(rl_desc_permute(&d, NULL, &out, &e) == RL_EUSAGE && rl_desc_slice(NULL, 0, 0, 1, 1, &out, &e) == RL_EUSAGE
+          && rl_desc_expand(&d, 2, NULL, &out, &e) == RL_EUSAGE && rl_desc_reshape(&d, 2, NULL, &out, &e) == RL_EUSAGE
+          && rl_desc_fill_rank(&d, 4, NULL, &e) == RL_EUSAGE, "views");
+    check(rl_to_format(&d, RL_CONTIGUOUS, &out, NULL, &e) == RL_EUSAGE && rl_to_format(NULL, RL_CONTIGUOUS, &out, &copies, &e) == RL_EUSAGE
+          && rl_propagate(1, NULL, &out, &e) == RL_EUSAGE && rl_propagate(1, &d, NULL, &e) == RL_EUSAGE, "formats");
+}
+
 int main(int argc, char **argv) {
     rl_result r;
     rl_options o = {.struct_size = sizeof o, .target = "onnx"};
@@ -65,6 +98,7 @@ int main(int argc, char **argv) {
     check(rl_optimize_file("/nonexistent/x.onnx", argv[2], NULL, &r) == RL_EIO && strstr(r.error, "x.onnx"), "a missing file is named");
     check(rl_optimize_file(NULL, argv[2], NULL, &r) == RL_EUSAGE && rl_optimize_file(argv[1], NULL, NULL, &r) == RL_EUSAGE && r.error[0], "no path");
     check(rl_optimize_bytes(in, nin, NULL, &nout, NULL, &r) == RL_EUSAGE && rl_model_stats(NULL, NULL, &(char *){NULL}, &r) == RL_EUSAGE, "nothing to write to, or to read");
+    check_nulls(argv[1]);
     o.struct_size = 0;
     check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_EUSAGE && strstr(r.error, "rl_options.struct_size"), "options without a size");
     o.struct_size = sizeof o;
