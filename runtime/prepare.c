@@ -270,8 +270,7 @@ static rl_status prepare(rl_rt *rt, rl_graph *g, rl_exec *parent, rl_exec **out)
     return RL_OK;
 }
 
-rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
-    *out = NULL;
+rl_status rl_exec_rewrite(const rl_rt *rt, rl_graph *g) {
     RL_TRY(rl_expand_calls(g));
     if (rl_opset_of(g, rl_internz(g->ctx, "com.microsoft"))) RL_TRY(rl_shape_infer(g)); /* ranks, of which it hangs what an op stands for */
     RL_TRY(rl_spread_bytes(g, rt->fast && !rt->watch));
@@ -289,9 +288,20 @@ rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
         RL_TRY(rl_slice_one_place(g));
         RL_TRY(rl_join_siblings(g));
     }
+    return RL_OK;
+}
+
+rl_status rl_exec_prepare(rl_rt *rt, rl_graph *g, rl_exec **out) {
+    *out = NULL;
     RL_TRY(rl_device_open(rt));
     size_t live = rt->live, constants = rt->constants;
     RL_TRY(prepare(rt, g, NULL, out));
     rt->constants = constants + rt->live - live;
     return RL_OK;
+}
+
+rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out) {
+    *out = NULL;
+    RL_TRY(rl_exec_rewrite(rt, g));
+    return rl_exec_prepare(rt, g, out);
 }

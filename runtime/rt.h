@@ -323,6 +323,10 @@ void rl_rt_free(rl_rt *rt);
 /* Prepares g: types are inferred, every node and body gets its kernels. RL_ELIMIT names the first node that has none for its op,
  * version or (where known) type: nothing ran then. g must outlive it; it lives in g's arena. */
 rl_status rl_exec_new(rl_rt *rt, rl_graph *g, rl_exec **out);
+/* The two halves of it: g becomes what such an rl_rt wants, once; and is prepared, which changes nothing of it but where there is a plan,
+ * so that this can be done again. */
+rl_status rl_exec_rewrite(const rl_rt *rt, rl_graph *g);
+rl_status rl_exec_prepare(rl_rt *rt, rl_graph *g, rl_exec **out);
 /* in: one per graph input, RL_ABSENT: not given (its default is taken). out: one per graph output, a reference each. */
 rl_status rl_exec_run(rl_exec *x, const rl_tensor *in, rl_tensor *out);
 

@@ -10,6 +10,7 @@
 struct rl_session {
     rl_ctx *ctx;
     rl_graph *g;
+    rl_graph bare;     /* *g before it is prepared, with no memory of its own */
     rl_rt *rt;         /* NULL after a failed run, until the next */
     rl_exec *exec;
     uint32_t threads;
@@ -49,27 +50,50 @@ static void declare(rl_session *s) {
 }
 
 const rl_array *rl_session_input(const rl_session *s, uint32_t i) {
-    return i < s->nin ? &s->in[i] : NULL;
+    return s && i < s->nin ? &s->in[i] : NULL;
 }
 
 const rl_array *rl_session_output(const rl_session *s, uint32_t i) {
-    return i < s->nout ? &s->out[i] : NULL;
+    return s && i < s->nout ? &s->out[i] : NULL;
 }
 
 /* ---- making and ending one ---- */
 
-static rl_status prepare(rl_session *s) {
-    if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
-    if (!s->in) declare(s);
-    s->rt = rl_rt_new_for(s->ctx, true, s->threads);
-    return rl_exec_new(s->rt, s->g, &s->exec);
+/* Whatever comes into g's memory, and that of its bodies, comes into new arenas; what the old ones hold is the context's. */
+static void set_aside(rl_graph *g) {
+    rl_arena *const own[] = {&g->mem, &g->slots, &g->uses, &g->dims};
+    for (uint32_t i = 0; i < RL_LEN(own); i++) rl_arena_init(own[i], g->ctx);
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        for (uint32_t k = 0; k < n->nattr; k++)
+            if (n->attr[k].graph) set_aside(n->attr[k].graph);
+    }
 }
 
-/* After a failure what the run held goes with its rl_rt; the next run prepares again. */
+static rl_status prepare(rl_session *s) {
+    if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
+    s->rt = rl_rt_new_for(s->ctx, true, s->threads);
+    if (!s->in) {
+        declare(s);
+        RL_TRY(rl_exec_rewrite(s->rt, s->g));
+        rl_ctx_keep(s->ctx);
+        set_aside(s->g);
+        s->bare = *s->g;
+    }
+    s->g->val = rl_copy(&s->g->mem, s->bare.val, s->bare.nval * sizeof *s->bare.val); /* a plan adds some */
+    s->g->valcap = s->bare.nval;
+    return rl_exec_prepare(s->rt, s->g, &s->exec);
+}
+
+/* After a failure all goes that the preparation and the run allocated, wherever they were; the next run prepares again. */
 static void forget(rl_session *s) {
     rl_rt_free(s->rt);
     s->rt = NULL;
     for (uint32_t i = 0; i < s->nout; i++) s->made[i] = (rl_tensor){0};
+    rl_arena_free(&s->items);
+    rl_ctx_drop_rest(s->ctx);
+    *s->g = s->bare;
+    set_aside(s->g);
 }
 
 static rl_status set_error(rl_ctx *ctx, rl_status s, rl_result *r) {
@@ -78,9 +102,9 @@ static rl_status set_error(rl_ctx *ctx, rl_status s, rl_result *r) {
 }
 
 rl_status rl_session_new(const rl_model *m, const rl_options *options, rl_session **out, rl_result *result) {
+    if (out) *out = NULL;
     RL_TRY(rl_options_check(options, !m ? "the model is NULL" : !out ? "out is NULL" : NULL, result));
     rl_options o = rl_options_of(options);
-    *out = NULL;
     rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_RUN, result);
     if (!ctx) return RL_ENOMEM;
     rl_graph *g = NULL;
@@ -114,7 +138,7 @@ static uint32_t find(const rl_array *a, uint32_t n, const char *name) {
     return i;
 }
 
-static rl_status check_array(const rl_session *s, const rl_array *want, const rl_array *a) {
+static rl_status check_type(const rl_session *s, const rl_array *want, const rl_array *a) {
     if (want->dtype == RL_UNDEF && !rl_elem_bits((rl_dtype)a->dtype))
         return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': no element type has the number %" PRId32, want->name, a->dtype);
     if (want->dtype != RL_UNDEF && a->dtype != want->dtype)
@@ -123,6 +147,11 @@ static rl_status check_array(const rl_session *s, const rl_array *want, const rl
     if (a->rank > RL_RANK || (want->rank != UINT32_MAX && a->rank != want->rank))
         return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': rank %" PRIu32 ", and the model wants %" PRIu32, want->name, a->rank,
                        want->rank);
+    return a->rank && !a->dim ? rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': its dims are NULL", want->name) : RL_OK;
+}
+
+static rl_status check_array(const rl_session *s, const rl_array *want, const rl_array *a) {
+    RL_TRY(check_type(s, want, a));
     int64_t n = 1;
     for (uint32_t i = 0; i < a->rank; i++) {
         if (a->dim[i] < 0)
@@ -140,50 +169,66 @@ static rl_status check_array(const rl_session *s, const rl_array *want, const rl
     return RL_OK;
 }
 
-/* The caller's bytes are used where they are; strings are interned. */
-static rl_tensor tensor_of(rl_session *s, const rl_array *a) {
-    if (a->dtype != RL_STRING) return rl_tensor_borrow(s->rt, (rl_dtype)a->dtype, a->rank, a->dim, a->nbyte ? a->data : "", a->nbyte);
-    rl_tensor t = rl_tensor_new(s->rt, RL_STRING, a->rank, a->dim);
-    for (int64_t i = 0; i < rl_numel(&t); i++) ((rl_str *)t.mem->p)[i] = rl_internz(s->ctx, ((const char *const *)a->data)[i]);
-    return t;
+/* The same of an array with its bytes; strings are pointers, of which each is there. */
+static rl_status check_bytes(const rl_session *s, const rl_array *want, const rl_array *a) {
+    RL_TRY(check_array(s, want, a));
+    if (a->nbyte && !a->data) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': its data is NULL", want->name);
+    for (size_t i = 0; a->dtype == RL_STRING && i < a->nbyte / sizeof(char *); i++)
+        if (!((const char *const *)a->data)[i]) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': string %zu is NULL", want->name, i);
+    return RL_OK;
 }
 
-/* A sequence, item by item; what it holds goes with the run where one is wrong. */
-static rl_status take_sequence(rl_session *s, const rl_array *want, const rl_array *a, rl_tensor *to) {
+static rl_status check_sequence(const rl_session *s, const rl_array *want, const rl_array *a) {
     const rl_array *item = a->data, any = {.name = want->name, .rank = UINT32_MAX};
     if (want->dtype != RL_UNDEF) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': a sequence, and the model wants a tensor", want->name);
-    if (a->rank != 1 || a->dim[0] < 0 || a->nbyte / sizeof *item != (size_t)a->dim[0])
+    if (a->rank != 1 || !a->dim || a->dim[0] < 0 || a->nbyte / sizeof *item != (size_t)a->dim[0] || (a->dim[0] && !item))
         return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': a sequence of %zu bytes, of %zu each", want->name, a->nbyte, sizeof *item);
-    for (int64_t i = 0; i < a->dim[0]; i++) RL_TRY(check_array(s, &any, &item[i]));
-    rl_tensor *t = rl_new(&s->items, rl_tensor, a->dim[0] + 1);
-    for (int64_t i = 0; i < a->dim[0]; i++) t[i] = tensor_of(s, &item[i]);
-    *to = rl_sequence_new(s->rt, a->dim[0] ? t[0].dtype : RL_UNDEF, t, a->dim[0]);
+    for (int64_t i = 0; i < a->dim[0]; i++) RL_TRY(check_bytes(s, &any, &item[i]));
     return RL_OK;
 }
 
-static rl_status take_array(rl_session *s, const rl_array *want, const rl_array *a, rl_tensor *to) {
-    if (a->dtype == RL_ARRAY_SEQUENCE) return take_sequence(s, want, a, to);
-    if (a->dtype == RL_ARRAY_NONE)
-        return want->dtype == RL_UNDEF ? RL_OK : rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': nothing, and the model wants a tensor", want->name);
-    RL_TRY(check_array(s, want, a));
-    *to = tensor_of(s, a);
-    return RL_OK;
+static rl_status check_input(const rl_session *s, const rl_array *want, const rl_array *a) {
+    if (a->dtype == RL_ARRAY_SEQUENCE) return check_sequence(s, want, a);
+    if (a->dtype != RL_ARRAY_NONE) return check_bytes(s, want, a);
+    return want->dtype == RL_UNDEF ? RL_OK : rl_fail(s->ctx, RL_EUSAGE, "input '%.100s': nothing, and the model wants a tensor", want->name);
 }
 
-static rl_status take_inputs(rl_session *s, const rl_array *in, uint32_t nin, rl_tensor *to) {
+/* Before anything is run, so that the session stays as it is where the caller is wrong. (*at)[k]: which input in[k] is. */
+static rl_status check_inputs(rl_session *s, const rl_array *in, uint32_t nin, uint32_t **at) {
+    if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
+    rl_arena_free(&s->items);
     bool *given = rl_new(&s->items, bool, s->nin + 1);
+    *at = rl_new(&s->items, uint32_t, nin + (size_t)1);
     for (uint32_t i = 0; i < s->nin; i++) given[i] = s->from[i].p != NULL;
     for (uint32_t k = 0; k < nin; k++) {
-        uint32_t i = find(s->in, s->nin, in[k].name);
+        if (!in[k].name) return rl_fail(s->ctx, RL_EUSAGE, "the name of input %" PRIu32 " is NULL", k);
+        uint32_t i = (*at)[k] = find(s->in, s->nin, in[k].name);
         if (i == s->nin) return rl_fail(s->ctx, RL_EUSAGE, "no input is called '%.100s'", in[k].name);
         if (given[i]) return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is given twice", in[k].name);
         given[i] = true;
-        RL_TRY(take_array(s, &s->in[i], &in[k], &to[i]));
+        RL_TRY(check_input(s, &s->in[i], &in[k]));
     }
     for (uint32_t i = 0; i < s->nin; i++)
         if (!given[i] && !rl_val(s->g, s->g->input.p[i])->raw.p)
             return rl_fail(s->ctx, RL_EUSAGE, "input '%.100s' is not given", s->in[i].name);
     return RL_OK;
+}
+
+/* The caller's bytes are used where they are; strings are interned. */
+static rl_tensor take_tensor(rl_session *s, const rl_array *a) {
+    if (a->dtype != RL_STRING) return rl_tensor_borrow(s->rt, (rl_dtype)a->dtype, a->rank, a->dim, a->data, a->nbyte);
+    rl_tensor t = rl_tensor_new(s->rt, RL_STRING, a->rank, a->dim);
+    for (int64_t i = 0; i < rl_numel(&t); i++) ((rl_str *)t.mem->p)[i] = rl_internz(s->ctx, ((const char *const *)a->data)[i]);
+    return t;
+}
+
+static rl_tensor take_input(rl_session *s, const rl_array *a) {
+    if (a->dtype == RL_ARRAY_NONE) return (rl_tensor){0};
+    if (a->dtype != RL_ARRAY_SEQUENCE) return take_tensor(s, a);
+    int64_t n = a->dim[0];
+    rl_tensor *t = rl_new(&s->items, rl_tensor, n + 1);
+    for (int64_t i = 0; i < n; i++) t[i] = take_tensor(s, (const rl_array *)a->data + i);
+    return rl_sequence_new(s->rt, n ? t[0].dtype : RL_UNDEF, t, n);
 }
 
 static rl_array give_tensor(const char *name, const rl_tensor *t) {
@@ -268,41 +313,50 @@ static rl_status bind(rl_session *s, const char *name, const rl_desc *layout, vo
 }
 
 rl_status rl_session_bind(rl_session *s, const char *name, const rl_desc *layout, void *data, size_t nbyte, rl_result *result) {
+    const char *wrong = !s ? "the session is NULL" : !name ? "the name is NULL" : NULL;
+    if (wrong) return rl_options_check(NULL, wrong, result);
     if (result) memset(result, 0, sizeof *result);
     return set_error(s->ctx, bind(s, name, layout, data, nbyte), result);
 }
 
 /* ---- a run ---- */
 
-static rl_status run(rl_session *s, const rl_array *in, uint32_t nin) {
-    rl_arena tmp;
-    if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
-    rl_arena_init(&tmp, s->ctx);
-    rl_tensor *to = rl_new(&tmp, rl_tensor, s->nin + 1);
+static rl_status run_checked(rl_session *s, const rl_array *in, uint32_t nin, const uint32_t *at, rl_arena *tmp) {
+    rl_tensor *to = rl_new(tmp, rl_tensor, s->nin + 1);
     for (uint32_t i = 0; i < s->nout; i++) rl_tensor_drop(&s->made[i]);
-    rl_arena_free(&s->items);
     RL_TRY(read_buffers(s, to));
-    RL_TRY(take_inputs(s, in, nin, to));
-    place_outputs(s, &tmp);
+    for (uint32_t k = 0; k < nin; k++) to[at[k]] = take_input(s, &in[k]);
+    place_outputs(s, tmp);
     RL_TRY(rl_exec_run(s->exec, to, s->made));
     RL_TRY(write_buffers(s));
     give_outputs(s);
     show_buffers(s);
     for (uint32_t i = 0; i < s->nin; i++) rl_tensor_drop(&to[i]);
-    rl_arena_free(&tmp);
     return RL_OK;
+}
+
+static rl_status run(rl_session *s, const rl_array *in, uint32_t nin, const uint32_t *at) {
+    rl_arena tmp;
+    if (RL_PROTECT(s->ctx)) return RL_ENOMEM;
+    rl_arena_init(&tmp, s->ctx);
+    rl_status status = run_checked(s, in, nin, at, &tmp);
+    rl_arena_free(&tmp);
+    return status;
 }
 
 rl_status rl_session_run(rl_session *s, const rl_array *in, uint32_t nin, const rl_array **out, rl_result *result) {
     const char *wrong = !s ? "the session is NULL" : !in && nin ? "the inputs are NULL" : !out ? "out is NULL" : NULL;
+    uint32_t *at = NULL;
+    if (out) *out = NULL;
     if (wrong) return rl_options_check(NULL, wrong, result);
-    *out = NULL;
     s->ctx->stopped = false;
-    rl_status status = s->rt ? RL_OK : prepare(s);
-    if (status == RL_OK) status = run(s, in, nin);
+    if (result) memset(result, 0, sizeof *result);
+    rl_status status = check_inputs(s, in, nin, &at);
+    if (status != RL_OK) return set_error(s->ctx, status, result);
+    if (!s->rt) status = prepare(s);
+    if (status == RL_OK) status = run(s, in, nin, at);
     if (status == RL_OK) *out = s->given;
     else forget(s);
-    if (result) memset(result, 0, sizeof *result);
     return set_error(s->ctx, status, result);
 }
 

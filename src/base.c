@@ -35,6 +35,7 @@ struct rl_chunk {
     rl_chunk *prev, *next;  /* in ctx->all */
     size_t size;            /* bytes of data */
     size_t dirty;           /* how many of them, where none is given out, may not be 0 */
+    bool kept;              /* rl_ctx_drop_rest leaves it */
     _Alignas(16) char data[];
 };
 
@@ -174,6 +175,18 @@ void rl_arena_free(rl_arena *a) {
     rl_arena_init(a, ctx);
 }
 
+void rl_ctx_keep(rl_ctx *ctx) {
+    for (rl_chunk *c = ctx->all; c; c = c->next) c->kept = true;
+}
+
+void rl_ctx_drop_rest(rl_ctx *ctx) {
+    for (rl_chunk *c = ctx->mem.chunk; c; c = c->older) c->kept = true;
+    for (rl_chunk *c = ctx->all, *next; c; c = next) {
+        next = c->next;
+        if (!c->kept) free_chunk(ctx, c, c->size);
+    }
+}
+
 _Noreturn void rl_no_memory(rl_ctx *ctx) {
     longjmp(ctx->oom, 1);
 }
@@ -209,6 +222,7 @@ static rl_chunk *new_chunk(rl_ctx *ctx, size_t size) {
         if (!c) rl_no_memory(ctx);
     }
     c->size = size;
+    c->kept = false;
     c->next = ctx->all;
     if (c->next) c->next->prev = c;
     ctx->all = c;

@@ -75,6 +75,11 @@ void rl_ctx_bound(rl_ctx *ctx, size_t max_memory, size_t base);
 /* A model of nbyte bytes, or external data of it, has been mapped. */
 void rl_ctx_allow(rl_ctx *ctx, size_t nbyte);
 
+/* rl_ctx_keep: what arenas hold now stays. rl_ctx_drop_rest: what they took since then is freed, whatever became of them (a jump leaves some
+ * behind that nobody has any more), but for ctx->mem; those that anybody still has must hold nothing of it. */
+void rl_ctx_keep(rl_ctx *ctx);
+void rl_ctx_drop_rest(rl_ctx *ctx);
+
 /* True the first time; true again with *status* RL_ENOMEM when an allocation inside failed.  Once per public entry:
  *   if (RL_PROTECT(ctx)) return RL_ENOMEM; */
 #define RL_PROTECT(ctx) (setjmp((ctx)->oom) != 0 && (rl_fail_memory(ctx), 1))

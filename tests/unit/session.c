@@ -169,10 +169,105 @@ static void refusals(rl_session *s, image m) {
     a = good;
     a.dim = (int64_t[RL_DESC_RANK]){-1};
     check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "no size"), "a dim below 0");
+    a = good;
+    a.data = NULL;
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && !y && strstr(r.error, "data is NULL"), "no data");
+    a = good;
+    a.dim = NULL;
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "dims are NULL"), "no dims");
+    a = good;
+    a.name = NULL;
+    check(rl_session_run(s, &a, 1, &y, &r) == RL_EUSAGE && strstr(r.error, "name"), "no name");
     check(rl_session_run(s, NULL, 1, &y, &r) == RL_EUSAGE && rl_session_run(s, &good, 1, NULL, &r) == RL_EUSAGE
           && rl_session_run(NULL, &good, 1, &y, &r) == RL_EUSAGE && r.error[0], "NULL for what a run needs");
     check(rl_session_run(s, (rl_array[]){good, good}, 2, &y, &r) == RL_EUSAGE && strstr(r.error, "twice"), "an input twice");
     check(rl_session_run(s, &good, 1, &y, &r) == RL_OK && y, "and after all these it runs");
+}
+
+static int runs_as(rl_session *s, const rl_array *in, const void *want) {
+    const rl_array *y;
+    rl_result r;
+    return rl_session_run(s, in, 1, &y, &r) == RL_OK && memcmp(y->data, want, y->nbyte) == 0;
+}
+
+/* Every allocation of a run fails once, and of the preparation that comes before it after a failure. */
+static void starve(rl_session *s, host *h, const rl_array *in, const void *want) {
+    const rl_array *y;
+    rl_result r;
+    size_t nalloc = 0;
+    for (int done = 0; !done; nalloc++) {
+        h->stop_at = h->asked + 3;
+        check(rl_session_run(s, in, 1, &y, &r) == RL_ESTOPPED, "a run that is stopped");
+        h->fail_at = h->nalloc + nalloc + 1;
+        rl_status status = rl_session_run(s, in, 1, &y, &r);
+        done = status == RL_OK && h->nalloc < h->fail_at;
+        check(status == RL_OK || (status == RL_ELIMIT && !y), "a run without memory");
+        h->fail_at = 0;
+        if (nalloc % 3 == 0) check(runs_as(s, in, want), "and one with it");
+    }
+    check(nalloc > 10, "allocations of a run were many");
+}
+
+/* Failures leave nothing behind, and change nothing. */
+static void failures(const char *model) {
+    host h = {0};
+    rl_context c = context_of(&h);
+    rl_session *s = open_session(model, &c, 1);
+    if (!s) return;
+    image m = image_of(s);
+    m.a.dim = m.dim;
+    rl_result r;
+    const rl_array *y, nobody = {.name = "nobody"};
+    check(rl_session_run(s, &m.a, 1, &y, &r) == RL_OK, "a first run");
+    void *want = malloc(y->nbyte);
+    memcpy(want, y->data, y->nbyte);
+    size_t live = h.live, nalloc = h.nalloc;
+    for (int i = 0; i < 100; i++) {
+        check(rl_session_run(s, &nobody, 1, &y, &r) == RL_EUSAGE && (i == 0 || h.live == live), "a call that is wrong takes nothing");
+        live = h.live;
+    }
+    check(h.nalloc <= nalloc + 1, "and makes nothing anew");
+    check(runs_as(s, &m.a, want), "the same numbers after wrong calls");
+    for (int i = 0; i < 100; i++) {
+        h.stop_at = h.asked + 3;
+        check(rl_session_run(s, &m.a, 1, &y, &r) == RL_ESTOPPED && !y, "a run that is stopped");
+        if (i == 0) live = h.live;
+        check(h.live == live, "which leaves as much as the one before");
+        check(rl_session_run(s, &nobody, 1, &y, &r) == RL_EUSAGE && h.live == live, "nothing is prepared for a wrong call");
+        if (i % 10 == 0) check(runs_as(s, &m.a, want), "the same numbers after a stop");
+    }
+    for (int i = 0; i < 3; i++) {
+        starve(s, &h, &m.a, want);
+        if (i == 1) live = h.live;
+        check(i < 2 || h.live == live, "runs without memory leave as much as those before");
+    }
+    rl_session_free(s);
+    check(h.live == 0, "all of it comes back");
+    free(m.x);
+    free(want);
+}
+
+static void nulls(rl_session *s, const char *name) {
+    rl_result r;
+    rl_error e = {""};
+    rl_desc d;
+    float x[4] = {0};
+    int64_t n;
+    rl_model none = {0};
+    rl_session *made = s;
+    check(rl_desc_parse("f32[4]", &d, &e) == RL_OK, "a layout");
+    check(rl_session_bind(NULL, name, &d, x, sizeof x, &r) == RL_EUSAGE && strstr(r.error, "session"), "bind: no session");
+    check(rl_session_bind(s, NULL, &d, x, sizeof x, &r) == RL_EUSAGE && strstr(r.error, "name"), "bind: no name");
+    check(rl_session_new(&none, NULL, &made, &r) == RL_EUSAGE && !made && r.error[0], "a model that is nowhere");
+    made = s;
+    check(rl_session_new(NULL, NULL, &made, &r) == RL_EUSAGE && !made, "no model");
+    check(!rl_session_input(NULL, 0) && !rl_session_output(NULL, 0), "inputs and outputs of no session");
+    check(rl_desc_convert(&d, NULL, 16, &d, x, 16, &e) == RL_EUSAGE && rl_desc_convert(&d, x, 16, &d, NULL, 16, &e) == RL_EUSAGE
+          && rl_desc_convert(NULL, x, 16, &d, x, 16, &e) == RL_EUSAGE && rl_move(&d, x, 16, NULL, x, 16, NULL, &e) == RL_EUSAGE, "moving from or to nowhere");
+    rl_sparse t = {.kind = RL_COO, .dtype = 1, .rank = 1, .dim = {4}, .nnz = 1};
+    check(rl_sparse_count(&d, NULL, 16, &n, &e) == RL_EUSAGE && rl_sparse_count(&d, x, 16, NULL, &e) == RL_EUSAGE
+          && rl_to_sparse(&d, x, 16, &t, &e) == RL_EUSAGE && rl_to_sparse(&d, x, 16, NULL, &e) == RL_EUSAGE
+          && rl_from_sparse(&t, &d, x, 16, &e) == RL_EUSAGE && rl_from_sparse(NULL, &d, x, 16, &e) == RL_EUSAGE && strstr(e.text, "NULL"), "sparse ones that are not there");
 }
 
 /* The image N,H,W,C with a gap after each pixel and each row, and the scores into rows with gaps, packed, and in blocks: the same
@@ -276,6 +371,7 @@ static void sessions(const char *in, const char *out) {
         check(most < 1e-5f && sum > 1 && sum < 31, "the same 32 numbers between 0 and 1 before and after");
     }
     refusals(a, m);
+    nulls(a, m.a.name);
     h.stop_at = h.asked + 3;
     check(rl_session_run(a, &m.a, 1, &y, &r) == RL_ESTOPPED && !y, "a run can be stopped");
     check(rl_session_run(a, &m.a, 1, &y, &r) == RL_OK && y, "and run again");
@@ -358,6 +454,8 @@ int main(int argc, char **argv) {
     callbacks(argv[1], argv[2]);
     reports(argv[1], argv[2]);
     sessions(argv[1], argv[2]);
+    failures(argv[1]);
+    failures(argv[2]);
     buffers(argv[1]);
     buffers(argv[2]);
     threads(argv[1]);
