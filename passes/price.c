@@ -52,28 +52,33 @@ typedef struct {
 } pricer;
 
 /* The cheapest candidates of the components that are open, as least. False where they were not found in time. */
-static rl_status quickest(pricer *x, bool *found) {
+static rl_status quickest_in(rl_arena *mem, pricer *x, bool *found) {
     rl_plan q = *x->p;
-    rl_arena mem;
-    rl_arena_init(&mem, q.g->ctx);
-    q.mem = &mem;
+    q.mem = mem;
     q.op.p = NULL;
     q.op.n = q.op.cap = 0;
     for (uint32_t k = 0; k < x->p->op.n; k++)
-        if (rl_touches(&q, &x->p->op.p[k], x->open)) rl_push(&mem, q.op, x->p->op.p[k]);
+        if (rl_touches(&q, &x->p->op.p[k], x->open)) rl_push(mem, q.op, x->p->op.p[k]);
     if (q.swaps) rl_take_in_all(&q);
     rl_bound_scale s = {.unit = 1, .exact = true, .price = x->price};
     rl_problem problem;
     rl_solution sol;
     rl_bound_problem(&q, &s, x->open, &problem);
-    RL_TRY(rl_solve(&mem, &problem, RL_MAX(x->deadline - rl_work_seconds(), 0.0), &sol));
+    RL_TRY(rl_solve(mem, &problem, RL_MAX(x->deadline - rl_work_seconds(), 0.0), &sol));
     *found = sol.optimal;
-    rl_least *least = rl_new(&mem, rl_least, q.ncomp);
-    rl_plan_times(&q, sol.cfg, x->price, least, &mem);
+    rl_least *least = rl_new(mem, rl_least, q.ncomp);
+    rl_plan_times(&q, sol.cfg, x->price, least, mem);
     for (uint32_t k = 0; k < q.ncomp; k++)
         if (x->open[k]) x->least[k] = least[k];
-    rl_arena_free(&mem);
     return RL_OK;
+}
+
+static rl_status quickest(pricer *x, bool *found) {
+    rl_arena mem;
+    rl_arena_init(&mem, x->p->g->ctx);
+    rl_status s = quickest_in(&mem, x, found);
+    rl_arena_free(&mem);
+    return s;
 }
 
 /* The next price to try of a component where this is the least, or false: the price will do, or none will. */

@@ -423,16 +423,14 @@ static bool *find_held(rl_arena *mem, const rl_cover *p) {
     return held;
 }
 
-rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, bool settled, double deadline, uint32_t **to) {
-    rl_arena tmp;
+static rl_status fold(rl_arena *mem, rl_arena *tmp, const rl_problem *p, bool settled, double deadline, uint32_t **to) {
     rl_cover cover;
-    rl_arena_init(&tmp, mem->ctx);
-    RL_TRY(check(mem->ctx, p, &tmp));
-    RL_TRY(make_cover(&tmp, p, &cover));
-    if (settled) rl_cover_settle(&tmp, &cover);
-    const bool *held = find_held(&tmp, &cover);
-    uint32_t *map = rl_new(&tmp, uint32_t, cover.nelem), first = 0;
-    rl_cover_fold(&tmp, &cover, FOLD_STEPS, deadline, map);
+    RL_TRY(check(mem->ctx, p, tmp));
+    RL_TRY(make_cover(tmp, p, &cover));
+    if (settled) rl_cover_settle(tmp, &cover);
+    const bool *held = find_held(tmp, &cover);
+    uint32_t *map = rl_new(tmp, uint32_t, cover.nelem), first = 0;
+    rl_cover_fold(tmp, &cover, FOLD_STEPS, deadline, map);
     for (uint32_t e = 0; e < cover.nelem; e++)
         if (!held[e]) map[e] = e;
     memset(to, 0, p->nval * sizeof *to);
@@ -442,6 +440,13 @@ rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, bool settled, doub
         for (uint32_t k = 0; k < p->norder[v]; k++) to[v][k] = map[first + k] - first;
         first += p->norder[v];
     }
-    rl_arena_free(&tmp);
     return RL_OK;
+}
+
+rl_status rl_problem_fold(rl_arena *mem, const rl_problem *p, bool settled, double deadline, uint32_t **to) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, mem->ctx);
+    rl_status s = fold(mem, &tmp, p, settled, deadline, to);
+    rl_arena_free(&tmp);
+    return s;
 }

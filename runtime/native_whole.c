@@ -68,10 +68,10 @@ rl_status rl_whole_measure(rl_exec *const *x, uint32_t n, const rl_tensor *in, u
         l[k] = (least){1e9, rl_new(&tmp, double, x[k]->nstep + 1)};
         for (uint32_t i = 0; i < x[k]->nstep; i++) l[k].step[i] = 1e9;
     }
-    RL_TRY(take_turns(x, n, in, runs, &tmp, l));
-    for (uint32_t k = 0; k < n; k++) w[k] = whole_of(x[k], &l[k]);
+    rl_status s = take_turns(x, n, in, runs, &tmp, l);
+    for (uint32_t k = 0; k < n && s == RL_OK; k++) w[k] = whole_of(x[k], &l[k]);
     rl_arena_free(&tmp);
-    return RL_OK;
+    return s;
 }
 
 /* [node] the step of x that runs it, as the last of those that it does. */
@@ -99,8 +99,8 @@ rl_status rl_whole_again(rl_exec *x, const rl_tensor *in, uint32_t runs, int64_t
     rl_arena tmp;
     least l = {.whole = 1e9};
     rl_arena_init(&tmp, x->g->ctx);
-    RL_TRY(take_turns(&x, 1, in, runs, &tmp, &l));
-    *ns = ns_of(l.whole);
+    rl_status s = take_turns(&x, 1, in, runs, &tmp, &l);
+    if (s == RL_OK) *ns = ns_of(l.whole);
     rl_arena_free(&tmp);
-    return RL_OK;
+    return s;
 }

@@ -85,19 +85,23 @@ static rl_status try_chain(rl_exec *x, rl_step *const *s, uint32_t n, rl_tensor 
     return RL_OK;
 }
 
-rl_status rl_join_shears(rl_exec *x) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, x->g->ctx);
-    const rl_readers *of = rl_find_readers(x, &tmp);
+static rl_status join_all(rl_exec *x, const rl_readers *of) {
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s[MOST] = {&x->step[i]};
         rl_tensor out[MOST];
         uint32_t n = s[0]->info && rl_step_fn(s[0]) == rl_ref_pad && only_moves(x, s[0]) ? find_chain(x, of, s) : 0;
         if (n) RL_TRY(try_chain(x, s, n, out));
     }
+    return RL_OK;
+}
+
+rl_status rl_join_shears(rl_exec *x) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, x->g->ctx);
+    rl_status s = join_all(x, rl_find_readers(x, &tmp));
     rl_drop_steps(x);
     rl_arena_free(&tmp);
-    return RL_OK;
+    return s;
 }
 
 rl_status rl_fast_shear(rl_call *c) {

@@ -170,6 +170,10 @@ const char *rl_paint(bool paints, rl_color color);
 /* A line on the terminal in place of the one before; NULL: none. */
 void rl_progress(rl_line *l, const char *text);
 void rl_show_nodes(void *line, uint32_t done, uint32_t all); /* of a run, as its progress */
+/* l->run becomes what run, bench and verify have in common. */
+void rl_line_set_run(rl_line *l, void (*progress)(void *line, uint32_t done, uint32_t all));
+/* A run is over: what it printed goes to stdout. */
+rl_status rl_line_show_run(rl_line *l, rl_status s, const rl_text *text);
 
 /* ---- models and texts ---- */
 

@@ -1,6 +1,5 @@
 /* The command bench. */
 #include <stdio.h>
-#include <string.h>
 
 #include "../runtime/bench.h"
 #include "cmd.h"
@@ -29,11 +28,7 @@ static rl_status bench_graph(rl_line *l, rl_graph *g) {
     rl_bench b;
     RL_TRY(rl_line_check_path(l, l->json));
     RL_TRY(rl_line_read_plan(l, &g->mem));
-    l->run.input = l->inputs.item;
-    l->run.ninput = l->inputs.n;
-    l->run.reference = l->kernels && strcmp(l->kernels, "reference") == 0;
-    l->run.progress = show_runs;
-    l->run.user = l;
+    rl_line_set_run(l, show_runs);
     rl_status s = rl_bench_model(g, &l->run, &b);
     rl_progress(l, NULL);
     return s == RL_OK ? report_bench(l, g, &b) : s;

@@ -261,32 +261,36 @@ static int64_t cost_of(const rl_probe *q, rl_arena *mem, const uint32_t *chosen)
     return cost;
 }
 
-rl_status rl_profile_solve(void *limit, rl_profile *p) {
-    rl_arena tmp;
+static rl_status solve(rl_arena *tmp, double seconds, rl_profile *p) {
     rl_problem problem;
     rl_solution s;
     const rl_probe *q = &p->probe;
     rl_ctx *ctx = q->x->g->ctx;
-    double seconds = *(const double *)limit;
-    rl_arena_init(&tmp, ctx);
-    builder b = {.p = p, .mem = &tmp};
-    uint32_t *solved = rl_new(&tmp, uint32_t, q->op.n + 1);
+    builder b = {.p = p, .mem = tmp};
+    uint32_t *solved = rl_new(tmp, uint32_t, q->op.n + 1);
     RL_TRY(build(&b, &problem));
-    RL_TRY(rl_solve(&tmp, &problem, seconds, &s));
+    RL_TRY(rl_solve(tmp, &problem, seconds, &s));
     take(solved, &b, &s);
     memset(p->chosen, 0, q->op.n * sizeof *p->chosen); /* as without a plan */
-    int64_t known = cost_of(q, &tmp, p->chosen), cost = cost_of(q, &tmp, solved);
+    int64_t known = cost_of(q, tmp, p->chosen), cost = cost_of(q, tmp, solved);
     if (s.optimal && cost != s.cost) return rl_fail(ctx, RL_EINTERNAL, "the solver's choice costs other than it says");
     if (cost <= known) {
         memcpy(p->chosen, solved, q->op.n * sizeof *solved);
         known = cost;
     }
-    int64_t bound = rl_profile_exact(q, b.keep, seconds, &tmp, p->chosen, &known);
-    if (known < s.bound || cost_of(q, &tmp, p->chosen) != known) return rl_fail(ctx, RL_EINTERNAL, "the least cost is not the solver's");
+    int64_t bound = rl_profile_exact(q, b.keep, seconds, tmp, p->chosen, &known);
+    if (known < s.bound || cost_of(q, tmp, p->chosen) != known) return rl_fail(ctx, RL_EINTERNAL, "the least cost is not the solver's");
     p->predicted = rl_add(known, q->fixed);
     p->bound = rl_add(RL_MAX(bound, s.bound), q->fixed);
     p->optimal = p->predicted == p->bound;
     p->checked = bound == known;
-    rl_arena_free(&tmp);
     return RL_OK;
+}
+
+rl_status rl_profile_solve(void *limit, rl_profile *p) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->probe.x->g->ctx);
+    rl_status s = solve(&tmp, *(const double *)limit, p);
+    rl_arena_free(&tmp);
+    return s;
 }

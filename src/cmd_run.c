@@ -10,22 +10,25 @@ void rl_show_nodes(void *line, uint32_t done, uint32_t all) {
     rl_progress(line, text);
 }
 
-static rl_status execute(rl_line *l, rl_graph *g) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, l->ctx);
-    rl_text text = {.mem = &tmp};
+void rl_line_set_run(rl_line *l, void (*progress)(void *line, uint32_t done, uint32_t all)) {
     l->run.input = l->inputs.item;
     l->run.ninput = l->inputs.n;
-    l->run.dump_all = l->dump != NULL;
     l->run.reference = l->kernels && strcmp(l->kernels, "reference") == 0;
-    l->run.progress = rl_show_nodes;
+    l->run.progress = progress;
     l->run.user = l;
-    RL_TRY(rl_line_read_plan(l, &tmp));
-    rl_status s = rl_run_model(g, &l->run, &text);
+}
+
+rl_status rl_line_show_run(rl_line *l, rl_status s, const rl_text *text) {
     rl_progress(l, NULL);
-    if (s == RL_OK) s = rl_write_stdout(l, text.p, text.n);
-    rl_arena_free(&tmp);
-    return s;
+    return s == RL_OK ? rl_write_stdout(l, text->p, text->n) : s;
+}
+
+static rl_status execute(rl_line *l, rl_graph *g) {
+    rl_text text = {.mem = &g->mem};
+    rl_line_set_run(l, rl_show_nodes);
+    l->run.dump_all = l->dump != NULL;
+    RL_TRY(rl_line_read_plan(l, &g->mem));
+    return rl_line_show_run(l, rl_run_model(g, &l->run, &text), &text);
 }
 
 rl_status rl_cmd_run(rl_line *l) {

@@ -2,18 +2,9 @@
 #include "cmd.h"
 
 static rl_status compare(rl_line *l, rl_graph *a, rl_graph *b) {
-    rl_arena tmp;
-    rl_arena_init(&tmp, l->ctx);
-    rl_text text = {.mem = &tmp};
-    l->run.input = l->inputs.item;
-    l->run.ninput = l->inputs.n;
-    l->run.progress = rl_show_nodes;
-    l->run.user = l;
-    rl_status s = rl_verify_models(a, b, &l->run, &text);
-    rl_progress(l, NULL);
-    if (s == RL_OK) s = rl_write_stdout(l, text.p, text.n);
-    rl_arena_free(&tmp);
-    return s;
+    rl_text text = {.mem = &a->mem};
+    rl_line_set_run(l, rl_show_nodes);
+    return rl_line_show_run(l, rl_verify_models(a, b, &l->run, &text), &text);
 }
 
 rl_status rl_cmd_verify(rl_line *l) {

@@ -6,6 +6,7 @@
 #   runtime      neither passes nor proto nor cuda; cuda sees runtime and src headers
 # and about files: each .c and .h starts with a comment that says what it is for; a function's brace ends the line of its head;
 # each .c of the libraries and the program is built (sources.cmake).
+# In a function that frees its own arena nothing returns before that: a function around it makes and frees the arena.
 root=${1:-$(dirname "$0")/..}
 cd "$root" || exit 2
 bad=0
@@ -37,6 +38,14 @@ hit=$(awk '
     FNR == 1 && !/^\/\*/ { print FILENAME ":1: a file starts with a comment: what it is for" }
     $0 == "{" { print FILENAME ":" FNR ": a line of its own for a brace" }' \
     src/*.[ch] passes/*.[ch] runtime/*.[ch] tests/*.c tests/unit/*.[ch] include/*.h cuda/*.[ch] cuda/*.cu cuda/*.cpp)
+[ -z "$hit" ] || say "$hit"
+
+hit=$(awk '
+    /^[^ \t}].*\{$/ { n = 0; at = "" }
+    match($0, /rl_arena_init\(&[a-z]+,/) { at = substr($0, RSTART + 15, RLENGTH - 16); n = 0 }
+    at != "" && /(^|[^_A-Z])RL_TRY\(|return rl_[a-z]*fail\(/ { early[n++] = FILENAME ":" FNR ": returns before rl_arena_free(&" at ")" }
+    at != "" && index($0, "rl_arena_free(&" at ")") { for (i = 0; i < n; i++) print early[i]; at = "" }' \
+    src/*.c passes/*.c runtime/*.c cuda/*.c)
 [ -z "$hit" ] || say "$hit"
 
 built=$(sed -n 's/^  \(.*\.c\))*$/\1/p' */sources.cmake)
