@@ -238,43 +238,44 @@ static rl_status check_bound(rl_cert_work *w, uint32_t *undecided) {
     return RL_OK;
 }
 
-/* *work: comparisons so far. */
-static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work,
-                           uint32_t *undecided) {
+/* So far: comparisons, and orders named. */
+typedef struct { uint64_t work, named; } spent;
+
+static rl_status check_all(rl_ctx *ctx, rl_arena *mem, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, spent *so_far, uint32_t *undecided) {
     for (uint32_t v = 0; v < c->nvalue; v++) RL_TRY(check_value(ctx, c, v));
     for (uint32_t i = 0; i < c->nop; i++) RL_TRY(check_op(ctx, c, i));
     RL_TRY(rl_cert_check_swaps(ctx, c));
     RL_TRY(rl_cert_check_assignment(ctx, c));
-    rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .work = *work, .index.mem = mem,
+    rl_cert_work w = {.ctx = ctx, .mem = mem, .c = c, .maxstate = maxstate, .maxwork = maxwork, .work = so_far->work, .index.mem = mem,
                       .local = rl_new(mem, uint32_t, c->nvalue), .stamp = rl_new(mem, uint32_t, c->nvalue)};
-    w.menus = (rl_cert_menus){.mem = mem, .c = c, .limit = maxstate, .place = kept_places(mem, c), .index.mem = mem};
+    w.menus = (rl_cert_menus){.mem = mem, .c = c, .limit = maxstate, .named = so_far->named, .place = kept_places(mem, c), .index.mem = mem};
     list_pins(&w);
     rl_status s = check_bound(&w, undecided);
-    *work = w.work;
+    *so_far = (spent){w.work, w.menus.named};
     return s;
 }
 
-static rl_status check_graph(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint64_t *work, uint32_t *undecided) {
+static rl_status check_graph(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, spent *so_far, uint32_t *undecided) {
     rl_arena mem;
     rl_arena_init(&mem, ctx);
-    rl_status s = check_all(ctx, &mem, c, maxstate, maxwork, work, undecided);
+    rl_status s = check_all(ctx, &mem, c, maxstate, maxwork, so_far, undecided);
     rl_arena_free(&mem);
     return s;
 }
 
 rl_status rl_cert_check(rl_ctx *ctx, const rl_cert *c, uint32_t maxstate, uint64_t maxwork, uint32_t *undecided) {
-    uint64_t work = 0;
+    spent so_far = {0};
     uint32_t other; /* of another graph */
     if (!undecided) undecided = &other;
     *undecided = RL_NONE;
-    RL_TRY(check_graph(ctx, c, maxstate, maxwork, &work, undecided));
-    work = 0;
-    if (c->time) RL_TRY(check_graph(ctx, c->time, maxstate, maxwork, &work, &other));
-    work = 0;
+    RL_TRY(check_graph(ctx, c, maxstate, maxwork, &so_far, undecided));
+    so_far = (spent){0};
+    if (c->time) RL_TRY(check_graph(ctx, c->time, maxstate, maxwork, &so_far, &other));
+    so_far = (spent){0};
     for (uint32_t i = 0; i < c->nfunction; i++) {
         const rl_cert_function *f = &c->function[i];
-        rl_status s = check_graph(ctx, f->cert, maxstate, maxwork, &work, &other);
-        if (s == RL_OK && f->cert->time) s = check_graph(ctx, f->cert->time, maxstate, maxwork, &work, &other);
+        rl_status s = check_graph(ctx, f->cert, maxstate, maxwork, &so_far, &other);
+        if (s == RL_OK && f->cert->time) s = check_graph(ctx, f->cert->time, maxstate, maxwork, &so_far, &other);
         char message[sizeof ctx->error];
         memcpy(message, ctx->error, sizeof message);
         if (s != RL_OK) return rl_fail(ctx, s, "function '%.100s': %s", f->name, message);

@@ -64,11 +64,14 @@ typedef struct {
     rl_arena *mem;
     const rl_cert *c;
     uint32_t limit;              /* configurations of one op */
+    uint64_t named;              /* orders that what was listed names: menus, and the configurations of components */
     const uint8_t *const *place; /* [nvalue] each atom's place among those kept, RL_CERT_GONE where it is not; NULL: all kept */
     rl_hash index;
     struct { struct rl_cert_shape { const uint8_t *key; uint32_t n; rl_cert_menu *menu; } *p; uint32_t n, cap; } shape;
 } rl_cert_menus;
 #define RL_CERT_GONE 255
+/* Most of them, and of one component: some 10 s, and 300 MB.  Of the sample models the largest has 70,000. */
+enum { RL_CERT_NAMED = 1 << 22, RL_CERT_NAMED_ONCE = 1 << 21 };
 
 /* The op's menu's number in m->shape, with swaps or without; RL_EPROOF where it has more configurations than the limit. */
 rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t op, bool may_swap, uint32_t *id);

@@ -294,14 +294,19 @@ rl_status rl_cert_menu_of(rl_cert_menus *m, uint32_t i, bool may_swap, uint32_t 
     uint64_t h = rl_hash_bytes(key.p, key.n);
     for (; (*id = rl_hash_get(&m->index, h)) != RL_NONE; h++)
         if (m->shape.p[*id].n == (uint32_t)key.n && rl_same_bytes(m->shape.p[*id].key, key.p, key.n)) break;
-    bool fits = *id != RL_NONE || count_configs(&s, op, bits_of(op, swaps), m->limit) <= m->limit;
-    if (*id == RL_NONE && fits) {
+    bool known = *id != RL_NONE;
+    uint64_t n = known ? 0 : count_configs(&s, op, bits_of(op, swaps), m->limit);
+    bool fits = n <= m->limit && (m->named += n * op->npin) <= RL_CERT_NAMED;
+    if (!known && fits) {
         *id = m->shape.n;
         rl_hash_put(&m->index, h, *id);
         rl_push(m->mem, m->shape, ((struct rl_cert_shape){rl_copy(m->mem, key.p, key.n), (uint32_t)key.n, list_all(m, op, &s, bits_of(op, swaps))}));
     }
     rl_arena_free(&tmp);
     if (fits) return RL_OK;
+    if (n <= m->limit)
+        return rl_fail(m->mem->ctx, RL_EPROOF, "proof: op %u \"%s\": with it all configurations name more than %d orders; keep fewer atoms", i,
+                       op->name, RL_CERT_NAMED);
     return rl_fail(m->mem->ctx, RL_EPROOF, "proof: op %u \"%s\": more than %u configurations; keep fewer atoms", i, op->name, m->limit);
 }
 

@@ -333,6 +333,21 @@ static rl_status prove(builder *b, uint32_t k) {
                    "ends with %" PRId64 " of %" PRId64, k, b->part->least.count, b->part->least.bytes, x.count, x.bytes);
 }
 
+/* The steps of a part that was not met before are work, and memory. */
+static rl_status count_named(builder *b) {
+    rl_cert_work *w = b->w;
+    uint64_t n = 0;
+    for (uint32_t j = 0; j < b->part->nop; j++) {
+        const rl_cert_menu *m = w->menus.shape.p[b->menu[j]].menu;
+        n += (uint64_t)m->ncfg * m->npin;
+    }
+    w->menus.named += n;
+    w->undecided = n > RL_CERT_NAMED_ONCE || w->menus.named > RL_CERT_NAMED;
+    if (!w->undecided) return RL_OK;
+    return rl_fail(w->ctx, RL_EPROOF, "proof: the configurations of the component from op %u on name %" PRIu64 " orders, too many to look at; keep fewer atoms",
+                   b->part->op[0], n);
+}
+
 rl_status rl_cert_part_check(rl_cert_work *w, uint32_t k) {
     rl_arena tmp;
     uint64_t h;
@@ -346,7 +361,8 @@ rl_status rl_cert_part_check(rl_cert_work *w, uint32_t k) {
     rl_status s = survey(&b);
     w->undecided = s == RL_EPROOF;
     if (s == RL_OK && !proved(&b, &h)) {
-        s = prove(&b, k);
+        s = count_named(&b);
+        if (s == RL_OK) s = prove(&b, k);
         if (s == RL_OK) note(&b, h);
     }
     rl_arena_free(&tmp);

@@ -8,7 +8,8 @@ import itertools
 from . import Refused
 from .table import Table
 
-MAXCONFIG = 500_000  # configurations of one op
+MAXCONFIG = 2 ** 20  # configurations of one op
+MAXLISTED = 2 ** 21  # of all ops of a file, but for those that are alike, and of the ops of one component; the largest of the sample models has 80,000
 MAXTIME = 2 ** 42    # of a conversion
 ENOUGH = 95          # percent of what a component takes that no assignment may be below, for it to be quick
 
@@ -28,8 +29,8 @@ def swapped(form, pins):
 
 def with_swaps(op):
     """(number, form) of all forms, by time: also with any of the pins swapped that may be."""
-    ways = [pins for n in range(len(op.swaps) + 1) for pins in itertools.combinations(op.swaps, n)]
-    return [(k, swapped(form, pins)) for k, form in enumerate(op.forms) for pins in ways]
+    ways = lambda: (pins for n in range(len(op.swaps) + 1) for pins in itertools.combinations(op.swaps, n))
+    return ((k, swapped(form, pins)) for k, form in enumerate(op.forms) for pins in ways())
 
 
 def chosen(op):
@@ -80,7 +81,12 @@ def choice_charged(proof, k):
     return charged(op, form, lying(op, chosen(op)[0])) if op.charge else 0
 
 
-def configurations(op, keep, by_time=False, swaps=False):
+class Listed:
+    """How many configurations were listed."""
+    count = 0
+
+
+def configurations(op, keep, by_time=False, swaps=False, listed=None):
     """All of them, with swaps if its component has them, {the order at each pin, with the atoms kept there: the least tenths that it is charged, by time}, sorted."""
     charge = op.charge if by_time else None
     npin = len(op.pins)
@@ -92,6 +98,7 @@ def configurations(op, keep, by_time=False, swaps=False):
     found = {as_is: charged(op, None, lying(op, as_is[0]), whole) if charge else 0}
     tokens = [tuple(restrict(a, k) for a, k in zip(token, kept)) for token in op.tokens]
     alive = [t for t, token in enumerate(tokens) if any(token)]
+    total, listed = 0, listed or Listed()
     for k, form in with_swaps(op) if swaps else enumerate(op.forms):
         groups = {}
         for t in alive:
@@ -100,8 +107,11 @@ def configurations(op, keep, by_time=False, swaps=False):
         for members in groups.values():
             for i in range(len(members)):
                 size *= i + 1
-        if size > MAXCONFIG:
-            raise Refused(f"'{op.name}' has {size} configurations in one form: restrict it")
+        total, listed.count = total + size, listed.count + size
+        if total > MAXCONFIG:
+            raise Refused(f"'{op.name}' has more than {MAXCONFIG} configurations: restrict it")
+        if listed.count > MAXLISTED:
+            raise Refused(f"'{op.name}': with it there are more than {MAXLISTED} configurations to list: restrict it")
         for perms in itertools.product(*(itertools.permutations(m) for m in groups.values())):
             permuted = dict(zip(groups, perms))
             config = as_orders(form, tokens, permuted, npin)
@@ -227,9 +237,10 @@ def check_times(proof):
 
 def check(proof):
     """All graphs of a file: each assignment costs what its claim says, and none costs less than its bound."""
+    listed = Listed()
     for graph in proof.graphs:
         check_cost(graph)
-        check_bound(graph)
+        check_bound(graph, listed)
 
 
 def check_cost(proof):
@@ -283,12 +294,13 @@ def check_parts(proof):
     return home
 
 
-def check_bound(proof):
+def check_bound(proof, listed=None):
     """No assignment costs less than the bound that the claim states. Returns how many different components were looked at."""
-    return check_table(proof) + (check_table(proof.time) if proof.time else 0)
+    listed = listed or Listed()
+    return check_table(proof, listed) + (check_table(proof.time, listed) if proof.time else 0)
 
 
-def check_table(proof):
+def check_table(proof, listed):
     home, paid, done, cache = check_parts(proof), fixed_orders(proof), {}, {}
     rest = add_up(proof, {v: s for v, s in paid.items() if v not in home})
     bound = (rest[0] + sum(p.cost[0] for p in proof.parts), rest[1] + sum(p.cost[1] for p in proof.parts))
@@ -300,7 +312,7 @@ def check_table(proof):
     for k, part in enumerate(proof.parts):
         if part.cost == (0, 0):
             continue  # no cost is negative
-        key, table = component(proof, part, paid, cache)
+        key, table = component(proof, part, paid, cache, listed)
         if key not in done:
             done[key] = Table(*table()).below()
         if done[key]:
@@ -341,7 +353,7 @@ def standing(proof, values):
     return sum(len(s) - 1 for s in orders.values())
 
 
-def component(proof, part, paid, cache):
+def component(proof, part, paid, cache, listed):
     """What the least cost depends on, equal for equal components; and a function that gives the arguments of its table."""
     number, ops = {}, []
     keep = lambda v: proof.values[v].keep
@@ -351,8 +363,10 @@ def component(proof, part, paid, cache):
         shape = (tuple(p.stands for p in op.pins), tuple(op.tokens), tuple(op.forms), tuple(keep(p.value) for p in op.pins),
                  tuple(proof.values[p.value].fold for p in op.pins), op.charge and (op.charge.rule, op.charge.tenths, op.charge.more), part.swaps and op.swaps)
         if shape not in cache:
-            cache[shape] = folded(op, configurations(op, shape[3], proof.by_time, part.swaps), [images(v, v.fold) for v in (proof.values[p.value] for p in op.pins)])
+            cache[shape] = folded(op, configurations(op, shape[3], proof.by_time, part.swaps, listed), [images(v, v.fold) for v in (proof.values[p.value] for p in op.pins)])
         ops.append((values, (cache[shape], unit(proof, op))))
+    if sum(len(c) for _, (c, _) in ops) > MAXLISTED:
+        raise Refused(f"the component of '{proof.ops[part.ops[0]].name}' has more than {MAXLISTED} configurations: restrict it")
     weight, limit = times(proof, part, number) if proof.by_time else conversions(proof, part, number, ops, paid)
     orders = {i: frozenset(paid[v]) for v, i in number.items()}
     again = tuple(proof.values[v].refold for v in number)

@@ -27,6 +27,7 @@ FIRST, MOST = 128, 1 << 15  # states of the first pass, and of the last
 CHUNK = 4096                # states that are compared with those kept before, at a time
 MAXPAIR = 300_000_000       # triples of a state and two configurations
 MAXCELL = 60_000_000        # pairs of a state and a configuration
+MAXLATER = 4096             # configurations that are compared with each other
 LARGE = 2 ** 60             # a few whole numbers below are added exactly
 
 
@@ -140,7 +141,7 @@ class Pass:
         has = np.concatenate([self.rows, np.zeros((len(self.rows), 1), dtype=bool)], axis=1)
         state, config, cost = [], [], []
         step = max(1, MAXCELL // len(c))
-        later = self.later(place, c)
+        later = self.later(place, c) if len(c) <= MAXLATER else None
         for start in range(0, len(has), step):
             part = has[start:start + step]
             x = self.cost[start:start + step, None] + (t.own[k] + self.extra[place])[None, :]
@@ -168,9 +169,9 @@ class Pass:
 
     def outdone(self, later, cost):
         """[state, config]: another configuration may buy later what this one has, and cost no more."""
-        n = len(later)
+        n = cost.shape[1]
         drop = np.zeros(cost.shape, dtype=bool)
-        if cost.size * n > MAXPAIR:
+        if later is None or cost.size * n > MAXPAIR:
             return drop
         before = np.arange(n)[:, None] < np.arange(n)[None, :]  # of two that are alike the first stays
         differ = (later > 0) | (later.T > 0) | before

@@ -18,6 +18,7 @@ WORD = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[^\s"]+')
 NUMBER = re.compile(r"0|[1-9][0-9]*")
 MOSTTENTHS, MOSTPRICE = 1_000_000, 2 ** 42
 MOSTNS, MOSTRATE = 1_000_000, 100_000_000
+MOSTDIGITS = 19  # more are beyond 64 bits
 MOSTFOLDED = 8  # atoms of a value that is folded
 ROLES = ("input", "output", "captured", "reads")
 
@@ -134,17 +135,24 @@ class Line:
     def string(self):
         w = self.word()
         try:
-            s = json.loads(w)
+            s = json.loads(w) if w[0] == '"' else None
+            if s is not None:
+                s.encode("utf-8")  # half of a pair of surrogates is no text
         except ValueError:
             s = None
-        if not isinstance(s, str):
+        if s is None:
             self.fail(f"'{w}' is no string")
         return s
 
+    def word_or_string(self):
+        return self.string() if self.more() and self.words[self.at][0] == '"' else self.word()
+
     def number_below(self, limit, what):
-        w = self.word()
-        if not NUMBER.fullmatch(w):
-            self.fail(f"'{w}' is no {what}")
+        return self.as_number(self.word(), limit, what)
+
+    def as_number(self, w, limit, what):
+        if not NUMBER.fullmatch(w) or len(w) > MOSTDIGITS:
+            self.fail(f"'{w[:MOSTDIGITS + 1]}' is no {what}")
         if limit is not None and int(w) >= limit:
             self.fail(f"{what} {w} of {limit}")
         return int(w)
@@ -249,8 +257,7 @@ class Reader:
         role = line.word("node", *ROLES)
         op = Op(role, line.string())
         if role == "node":
-            op.type = line.word()
-            op.type = json.loads(op.type) if op.type[0] == '"' else op.type
+            op.type = line.word_or_string()
             op.fixed = line.more()
             if op.fixed:
                 line.word("fixed")
@@ -280,13 +287,11 @@ class Reader:
         at = [()] * len(op.pins)
         while line.more():
             place, _, atoms = line.word().partition(":")
-            if not NUMBER.fullmatch(place) or int(place) >= len(op.pins) or at[int(place)]:
-                line.fail(f"'{place}' is no pin, or was there before")
-            words = atoms.split(",")
-            n = len(self.proof.values[op.pins[int(place)].value].sizes)
-            if not all(NUMBER.fullmatch(w) and int(w) < n for w in words):
-                line.fail(f"'{atoms}' are no atoms of pin {place}")
-            at[int(place)] = tuple(map(int, words))
+            k = line.as_number(place, len(op.pins), "pin")
+            if at[k]:
+                line.fail(f"pin {k} was there before")
+            n = len(self.proof.values[op.pins[k].value].sizes)
+            at[k] = tuple(line.as_number(w, n, "atom") for w in atoms.split(","))
         op.tokens.append(tuple(at))
 
     def form(self, line):

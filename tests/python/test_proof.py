@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -1274,12 +1275,52 @@ def fewer_of_more_bytes(prog, tmp):
         yield f"{why or lost or (claim(words), count, size)}"
 
 
+# ---------------------------------------------------------------------------------------------------- certificates that are hard to read or to check
+
+def crowded(natom, nop, nform, moves=0):
+    """A certificate of nop ops that permute all atoms of one value, in as many equal forms; each op has groups of its own number that no token is in."""
+    every = " ".join(map(str, range(natom)))
+    lines = ["relayout.proof/1", "objective nodes", f'value 0 "v" bytes 4 atoms {" ".join(["2"] * natom)}', 'op 0 input "v"', f'pin 0 "v" {every}',
+             'op 1 output "v"', f'pin 0 "v" {" ".join(map(str, reversed(range(natom))))}']
+    for k in range(nop):
+        lines += [f'op {2 + k} node "n{k}" X', f'pin 0 "v" {every}', *(f"token 0:{a}" for a in range(natom))]
+        lines += [f'form {" ".join(["0"] * natom)} | 0 {" ".join(map(str, range(1, k + 2)))}'] * nform
+    least = 1 + moves
+    lines += [f"choose 2 0 1 0 {' '.join(map(str, range(2, natom)))}"] * moves
+    lines += [f"component 0 {least} {4 * least} {' '.join(str(2 + k) for k in range(nop))}", "outside 0", f"claim {least} {4 * least} {least} {4 * least}", "end", ""]
+    return "\n".join(lines)
+
+
+def hostile_proofs(prog, tmp):
+    """Small files that state large problems, or have words that are none, are refused: in bounded time and memory, and with the status of a refusal."""
+    node, src, proof = test_targets.h.make_node, tmp / "model.onnx", tmp / "proof.txt"
+    onnx.save(test_targets.model_of([node("Transpose", ["v"], ["y"], perm=[1, 0])], [("v", T.FLOAT, [2, 3])], [("y", T.FLOAT, [3, 2])]), src)
+    good = crowded(3, 1, 1)
+    swapped = lambda a, b: good.replace(a, b, 1)
+    cases = {"many digits": swapped("claim 1", "claim 1" + "0" * 5000), "digits of an atom": swapped("token 0:0", "token 0:" + "1" * 5000),
+             "digits of a pin": swapped("token 0:0", f"token {'1' * 5000}:0"), "an escape": swapped(" X\n", ' "\\q"\n'), "half a pair": swapped('"n0"', '"\\ud800"'),
+             "deep": swapped('"n0"', "[" * 100000), "no type": swapped(" X\n", "\n"), "forms": crowded(9, 1, 20), "later": crowded(8, 1, 1, 1), "ops": crowded(8, 150, 1)}
+    if (why := accepts(None, good)[0]) is not None:
+        yield f"a good one: {why}"
+    script = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_AS, (3 << 30,) * 2); sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
+    for name, words in cases.items():
+        proof.write_text(words)
+        start = time.monotonic()
+        second = subprocess.run([sys.executable, "-c", script, str(common.ROOT / "scripts" / "check_proof.py"), "--alone", str(proof)], capture_output=True, text=True)
+        if second.returncode != 7 or not second.stdout.startswith("refused: ") or time.monotonic() - start > 60:
+            yield f"{name}: {second.returncode} after {time.monotonic() - start:.0f} s, {(second.stdout + second.stderr).strip()[-200:]}"
+        r = common.relayout(prog, "check-proof", proof, src, src, "--target", "onnx", "--memory-limit", "400")
+        if r.status != 7 or (name == "ops" and "too many to look at" not in r.text):
+            yield f"{name}: check-proof {r.status}, {r.text[:200]}"
+
+
 # ---------------------------------------------------------------------------------------------------- mutated
 
 MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "unequal sizes": unequal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
           "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "rotary": rotary,
-          "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones}
+          "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones,
+          "hostile certificates": hostile_proofs}
 
 
 def mutated(prog, cache, sources, count, seed):
