@@ -29,25 +29,22 @@
 /* ---- new values ---- */
 
 rl_str rl_normal_name(const rl_graph *g, const rl_nodeinfo *n, const char *which, rl_arena *tmp) {
-    rl_text t = {.mem = tmp};
-    rl_put(&t, "%s_%s", rl_val(g, n->out[0])->name, which);
-    return rl_internz(g->ctx, t.p);
+    rl_str name;
+    for (uint32_t k = 1;; k++) {
+        rl_text t = {.mem = tmp};
+        rl_put(&t, "%s_%s", rl_val(g, n->out[0])->name, which);
+        if (k > 1) rl_put(&t, "_%u", k);
+        name = rl_internz(g->ctx, t.p);
+        if (!rl_has(rl_graph_find(g, name))) return name;
+    }
 }
 
-bool rl_normal_may_name(const rl_graph *g, const rl_nodeinfo *n, const char *which, rl_arena *tmp) {
-    return rl_val(g, n->out[0])->name && !rl_has(rl_graph_find(g, rl_normal_name(g, n, which, tmp)));
-}
+bool rl_normal_may_name(const rl_graph *g, const rl_nodeinfo *n) { return rl_val(g, n->out[0])->name != NULL; }
 
 const char *rl_normal_numbered(const char *which, uint32_t i, rl_arena *tmp) {
     rl_text t = {.mem = tmp};
     rl_put(&t, "%s%u", which, i);
     return t.p;
-}
-
-bool rl_normal_may_number(const rl_graph *g, const rl_nodeinfo *n, const char *which, uint32_t count, rl_arena *tmp) {
-    for (uint32_t i = 0; i < count; i++)
-        if (!rl_normal_may_name(g, n, rl_normal_numbered(which, i, tmp), tmp)) return false;
-    return true;
 }
 
 rl_value rl_normal_value(rl_graph *g, rl_str name, rl_dtype dtype, uint32_t rank, const rl_dim *dim) {

@@ -3,13 +3,12 @@
 #define RL_NORMALIZE_H
 #include "pass.h"
 
-/* A name for a value made beside the first one that the node makes: NAME_WHICH. The second checker knows the new values by it. may: it has a name, and
- * the new one is free. */
+/* A name for a value made beside the first one that the node makes, which has one: NAME_WHICH, or where that is taken NAME_WHICH_2, NAME_WHICH_3 ...
+ * The second checker knows the new values by it. */
 rl_str rl_normal_name(const rl_graph *g, const rl_nodeinfo *n, const char *which, rl_arena *tmp);
-bool rl_normal_may_name(const rl_graph *g, const rl_nodeinfo *n, const char *which, rl_arena *tmp);
-/* "piece3", in tmp; may: the names of n such values. */
+bool rl_normal_may_name(const rl_graph *g, const rl_nodeinfo *n);
+/* "piece3", in tmp. */
 const char *rl_normal_numbered(const char *which, uint32_t i, rl_arena *tmp);
-bool rl_normal_may_number(const rl_graph *g, const rl_nodeinfo *n, const char *which, uint32_t count, rl_arena *tmp);
 /* A new value of this type, which nothing makes. */
 rl_value rl_normal_value(rl_graph *g, rl_str name, rl_dtype dtype, uint32_t rank, const rl_dim *dim);
 bool rl_normal_has_dims(const rl_valinfo *v, uint32_t rank, const rl_dim *dim);

@@ -76,7 +76,7 @@ static bool named_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, r
 }
 
 static bool takes_rows(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, rows *found) {
-    return may_take_rows(g, n) && named_rows(g, n, tmp, found) && rl_normal_may_name(g, n, "rows", tmp) && rl_normal_may_name(g, n, "taken", tmp) &&
+    return may_take_rows(g, n) && named_rows(g, n, tmp, found) && rl_normal_may_name(g, n) &&
            found->depth < rl_val(g, n->in[0])->rank;
 }
 
@@ -96,13 +96,13 @@ static bool comes_of_transpose(const rl_graph *g, rl_value v) {
 }
 
 /* A GatherND whose index vectors have one element: a Gather of the first dim. */
-static bool takes_places(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp) {
+static bool takes_places(const rl_graph *g, const rl_nodeinfo *n) {
     if (!gathers_whole(n)) return false;
     const rl_valinfo *x = rl_val(g, n->in[0]), *indices = rl_val(g, n->in[1]);
     if (x->rank == RL_NORANK || indices->rank == RL_NORANK || indices->rank < 2 || indices->dim[indices->rank - 1] != 1) return false;
     uint32_t open = 0;
     for (uint32_t k = 0; k < indices->rank; k++) open += !rl_dim_known(indices->dim[k]) || indices->dim[k] == 0;
-    return open <= 1 && rl_normal_may_name(g, n, "places", tmp) && comes_of_transpose(g, n->in[0]);
+    return open <= 1 && rl_normal_may_name(g, n) && comes_of_transpose(g, n->in[0]);
 }
 
 static void make_places(rl_graph *g, rl_node old, rl_arena *tmp) {
@@ -151,7 +151,7 @@ rl_status rl_normalize_gathers(rl_pass_run *r) {
     uint32_t norder = g->order.n, made = 0;
     rl_node *n = rl_copy(r->tmp, g->order.p, norder * sizeof *n);
     for (uint32_t i = 0; i < norder; i++) {
-        bool known = takes_rows(g, rl_nod(g, n[i]), r->tmp, &found), computed = !known && takes_places(g, rl_nod(g, n[i]), r->tmp);
+        bool known = takes_rows(g, rl_nod(g, n[i]), r->tmp, &found), computed = !known && takes_places(g, rl_nod(g, n[i]));
         if (known) make_gather(g, n[i], &found, r->tmp);
         else if (computed) make_places(g, n[i], r->tmp);
         made += known || computed;
@@ -218,7 +218,7 @@ static bool writes_every_row(const rl_graph *g, rl_node last, rl_arena *tmp, wri
         left -= r.nrow;
         if (left < 0) return false;
     }
-    return w->n > 1 && tile(w, size) && rl_normal_may_name(g, rl_nod(g, last), "joined", tmp) && rl_normal_may_number(g, rl_nod(g, last), "piece", w->n, tmp);
+    return w->n > 1 && tile(w, size) && rl_normal_may_name(g, rl_nod(g, last));
 }
 
 static int64_t rows_of(const writing *w) {

@@ -31,7 +31,7 @@ static bool is_taken_apart(const rl_graph *g, rl_value s, uint32_t count, rl_are
 
 static bool may_split(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, rl_cuts *c) {
     return n->op == RL_OP_SplitToSequence && rl_has(rl_out(n, 0)) && rl_sequence_cuts(g, n, tmp, c) && is_taken_apart(g, n->out[0], c->n, tmp) &&
-           rl_normal_may_number(g, n, "piece", c->n, tmp) && (c->keeps || rl_normal_may_number(g, n, "item", c->n, tmp));
+           rl_normal_may_name(g, n);
 }
 
 /* With a dim of size 1 at axis (Unsqueeze), or without it (Squeeze). */
@@ -93,7 +93,7 @@ static bool join(const rl_graph *g, const rl_nodeinfo *c, const rl_valinfo *y, u
     return c->nin > 0;
 }
 
-static bool may_join(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, uint32_t *axis, bool *beside) {
+static bool may_join(const rl_graph *g, const rl_nodeinfo *n, uint32_t *axis, bool *beside) {
     const rl_nodeinfo *c = n->op == RL_OP_ConcatFromSequence && rl_has(rl_out(n, 0)) ? construct(g, n) : NULL;
     const rl_valinfo *y = c ? rl_val(g, n->out[0]) : NULL;
     if (!c || y->rank == RL_NORANK) return false;
@@ -101,7 +101,7 @@ static bool may_join(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, uin
     at += at < 0 ? y->rank : 0;
     *axis = (uint32_t)at;
     *beside = rl_attr_int(n, "new_axis", 0) != 0;
-    return at >= 0 && at < y->rank && join(g, c, y, *axis, *beside) && (!*beside || rl_normal_may_number(g, n, "piece", c->nin, tmp));
+    return at >= 0 && at < y->rank && join(g, c, y, *axis, *beside) && (!*beside || rl_normal_may_name(g, n));
 }
 
 static void make_concat(rl_graph *g, rl_node old, uint32_t axis, bool beside, rl_arena *tmp) {
@@ -134,7 +134,7 @@ rl_status rl_normalize_sequences(rl_pass_run *r) {
         const rl_nodeinfo *at = rl_nod(g, n[i]);
         if (may_split(g, at, r->tmp, &c)) make_split(g, n[i], &c, r->tmp);
         else if (may_take(g, at, r->tmp, &place)) make_identity(g, n[i], construct(g, at)->in[place]);
-        else if (may_join(g, at, r->tmp, &axis, &beside)) make_concat(g, n[i], axis, beside, r->tmp);
+        else if (may_join(g, at, &axis, &beside)) make_concat(g, n[i], axis, beside, r->tmp);
         else continue;
         made++;
     }

@@ -5,6 +5,7 @@ pieces without elements, a Resize to the sizes that are there, or a Cast to the 
 ScatterNDs that write every row a Concat, a sequence whose elements are known is these, and whatever constants alone determine is a constant.
 """
 import copy
+import itertools
 import math
 
 import numpy as np
@@ -135,7 +136,8 @@ class Graph:
     def name(self, proto):
         self.take(proto)
         names = flat.Namer(self)
-        self.regions, self.opened = names.regions, names.opened
+        self.regions, self.opened, self.names = names.regions, names.opened, set()
+        self.note_names()
 
     def take(self, proto):
         self.proto = proto
@@ -145,6 +147,14 @@ class Graph:
         # A caller may give such an input another value, from IR version 4 on.
         self.replaceable = {n for n in self.inputs if n in self.stored and self.ir_version >= 4}
         self.nodes = sorted_nodes([Node(n, self) for n in proto.node])
+
+    def note_names(self):
+        """Of all tensors that the graph has, also of those that nothing hangs on."""
+        self.names |= {x for n in self.nodes for x in n.input + n.captured + n.output} | {*self.stored, *self.inputs, *self.outputs}
+
+    def fresh(self, name):
+        """The name of a tensor that is made here: this one, or where the graph has one so called with a number behind it."""
+        return next(x for x in itertools.chain([name], (f"{name}_{k}" for k in itertools.count(2))) if x not in self.names)
 
     def ports(self, side):
         """Names of what a caller gives or gets. Before IR version 4 every initializer has to be an input, too: no caller gives it."""
@@ -166,6 +176,7 @@ class Graph:
 
     def open(self):
         flat.flatten(self, lambda op, inputs, outputs: Node(helper.make_node(op, inputs, outputs), self, made=True))
+        self.note_names()
 
     def array(self, name):
         return numpy_helper.to_array(self.stored[name], self.folder)
@@ -203,7 +214,7 @@ class Graph:
                 nodes += self.gather_of_places(n, sizes) if n.op == "GatherND" and n.domain == "" and takes_places(n, made, sizes) else [n]
                 continue
             y = n.out(0)
-            x, index, taken = y + "_rows", y + "\0index", y if row.ndim < 2 else y + "_taken"
+            x, index, taken = self.fresh(y + "_rows"), y + "\0index", y if row.ndim < 2 else self.fresh(y + "_taken")
             sizes.merge_first(n.inp(0), x, sizes.dims[n.inp(1)][-1][0])
             self.hold(index, row.ravel() if row.ndim else row, sizes)
             nodes += [self.reshape(n.inp(0), x, sizes), Node(helper.make_node("Gather", [x, index], [taken]), self, made=True)]
@@ -225,21 +236,21 @@ class Graph:
         nodes, names, y = [], [], n.out(0)
         for k, (update, count) in enumerate(pieces):
             dims = ((count, count), *([(1, 1)] if apart else []), *rest)
-            piece = update if sizes.dims[update] == dims else f"{y}_piece{k}"
+            piece = update if sizes.dims[update] == dims else self.fresh(f"{y}_piece{k}")
             if piece != update:
                 sizes.shape_as(update, piece, dims)
                 nodes.append(self.reshape(update, piece, sizes))
             names.append(piece)
         rows_ = sum(count for _, count in pieces)
         dims = ((pieces[0][1],) * 2, (len(pieces),) * 2, *rest) if apart else ((rows_, rows_), *rest)
-        whole = y if sizes.dims[y] == dims else y + "_joined"
+        whole = y if sizes.dims[y] == dims else self.fresh(y + "_joined")
         if whole != y:
             sizes.shape_as(y, whole, dims)
         nodes.append(Node(helper.make_node("Concat", names, [whole], axis=int(apart)), self, made=True))
         return nodes + ([self.reshape(whole, y, sizes)] if whole != y else [])
 
     def gather_of_places(self, n, sizes):
-        places = n.out(0) + "_places"
+        places = self.fresh(n.out(0) + "_places")
         sizes.drop_last(n.inp(1), places)
         return [self.reshape(n.inp(1), places, sizes), Node(helper.make_node("Gather", [n.inp(0), places], n.output), self, made=True)]
 
@@ -314,8 +325,6 @@ def rows(node, graph, made, sizes):
     dims = sizes.dims.get(x)
     if node.attr("batch_dims", 0) or x not in made or made[x].op != "Transpose" or indices in graph.replaceable:
         return None
-    if any(node.out(0) + which in sizes.elem for which in ("_rows", "_taken")):
-        return None
     found = numbered(indices, dims, graph, made, sizes)
     return found[0] if found and found[1] else None
 
@@ -369,7 +378,7 @@ def written_whole(last, graph, made, sizes):
         whole = [f[0] for f in found] == [sum(f[2] for f in found[:k]) for k in range(len(found))]
     else:
         whole = [f[0] for f in found] == list(range(step)) and all(f[2] * step == size for f in found)
-    if len(found) < 2 or not whole or any(last.out(0) + more in sizes.elem for more in ["_joined", *(f"_piece{k}" for k in range(len(found)))]):
+    if len(found) < 2 or not whole:
         return None
     return [(u, count) for _, u, count in found], step > 1, tuple(rest)
 
@@ -379,7 +388,7 @@ def takes_places(node, made, sizes):
     x, at = node.inp(0), sizes.dims.get(node.inp(1))
     if node.attr("batch_dims", 0) or sizes.dims.get(x) is None or at is None or len(at) < 2 or at[-1] != (1, 1):
         return False
-    if sum(not known(d) or d[0] == 0 for d in at) > 1 or node.out(0) + "_places" in sizes.elem:
+    if sum(not known(d) or d[0] == 0 for d in at) > 1:
         return False
     while x in made and made[x].domain == "" and made[x].op in VIEWS:
         x = made[x].inp(0)

@@ -68,9 +68,6 @@ class Elements:
             return self.join(n, self.held[n.inp(0)])
         return None
 
-    def free(self, n, which, count):
-        return not any(f"{n.out(0)}_{which}{k}" in self.sizes.elem for k in range(count))
-
     def content(self, name):
         return None if name in self.graph.replaceable else self.sizes.content.get(name)
 
@@ -81,13 +78,11 @@ class Elements:
         if not cut or not self.is_taken_apart(s, len(cut[1])):
             return None
         axis, lengths, stays = cut
-        if not self.free(n, "piece", len(lengths)) or not (stays or self.free(n, "item", len(lengths))):
-            return None
-        pieces = [f"{s}_piece{k}" for k in range(len(lengths))]
+        pieces = [self.graph.fresh(f"{s}_piece{k}") for k in range(len(lengths))]
         for piece, length in zip(pieces, lengths):
             sizes.replace(x, piece, axis, 1, [length])
         made = [self.listed("Split", x, "split", lengths, pieces, f"{s}\0sizes", axis=axis)]
-        self.held[s] = pieces if stays else [f"{s}_item{k}" for k in range(len(lengths))]
+        self.held[s] = pieces if stays else [self.graph.fresh(f"{s}_item{k}") for k in range(len(lengths))]
         for piece, item in zip(pieces, self.held[s] if not stays else ()):
             sizes.replace(piece, item, axis, 1, [])
             made.append(self.listed("Squeeze", piece, "axes", [axis], [item], f"{item}\0axes"))
@@ -107,7 +102,7 @@ class Elements:
         y, sizes, beside = n.out(0), self.sizes, n.attr("new_axis", 0) != 0
         dims = sizes.dims.get(y)
         axis = None if dims is None else axis_of(n, len(dims))
-        if axis is None or (beside and not self.free(n, "piece", len(items))):
+        if axis is None:
             return None
         off = dims[:axis] + dims[axis + 1:]
         for x in items:
@@ -116,7 +111,7 @@ class Elements:
                 return None
         made, names = [], items
         if beside:
-            names = [f"{y}_piece{k}" for k in range(len(items))]
+            names = [self.graph.fresh(f"{y}_piece{k}") for k in range(len(items))]
             for x, piece in zip(items, names):
                 sizes.replace(x, piece, axis, 0, [1])
                 made.append(self.listed("Unsqueeze", x, "axes", [axis], [piece], f"{piece}\0axes"))

@@ -1275,6 +1275,27 @@ def fewer_of_more_bytes(prog, tmp):
         yield f"{why or lost or (claim(words), count, size)}"
 
 
+# ---------------------------------------------------------------------------------------------------- what ties the result to the model
+
+def taken_names(prog, tmp):
+    """The least number does not hang on what tensors are called: also where one has the name of what is made of a GatherND, or of a sequence."""
+    node, src = test_targets.h.make_node, tmp / "model.onnx"
+    for name in ("e", "g_rows", "g_taken", "g_rows_2"):
+        nodes = [node("Trilu", ["x"], [name]), node("Transpose", ["x"], ["a"], perm=[1, 0, 2]), node("GatherND", ["a", "i"], ["g"]), node("Transpose", ["g"], ["y"], perm=[1, 0]),
+                 node("Relu", [name], ["z"])]
+        onnx.save(test_targets.model_of(nodes, [("x", T.FLOAT, [2, 3, 4])], [("y", T.FLOAT, [4, 2]), ("z", T.FLOAT, [2, 3, 4])], numbered(i=[[0, 1], [2, 0]]), opset=18), src)
+        why, lost, words, _ = by_both(prog, src, tmp, "onnx")
+        if why or lost or claim(words)[0] != 1:
+            yield f"{name}: {why or lost or claim(words)}"
+    for name in ("e", "s_piece0", "s_item1", "y_piece1"):
+        nodes = [node("Relu", ["x"], [name]), node("Transpose", ["x"], ["t"], perm=[1, 0]), node("SplitToSequence", ["t"], ["s"], axis=0, keepdims=0),
+                 node("ConcatFromSequence", ["s"], ["y"], axis=1, new_axis=1)]
+        onnx.save(test_targets.model_of(nodes, [("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, [2, 3]), (name, T.FLOAT, [2, 3])], opset=18), src)
+        why, lost, words, _ = by_both(prog, src, tmp, "onnx")
+        if why or lost or claim(words)[0] != 0:
+            yield f"{name}: {why or lost or claim(words)}"
+
+
 # ---------------------------------------------------------------------------------------------------- certificates that are hard to read or to check
 
 def crowded(natom, nop, nform, moves=0):
@@ -1320,6 +1341,7 @@ MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_res
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
           "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "rotary": rotary,
           "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones,
+          "taken names": taken_names,
           "hostile certificates": hostile_proofs}
 
 
