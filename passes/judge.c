@@ -3,7 +3,7 @@
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
  * Transposes of any kind, then Einsums in forms that the target charges less (--objective time: first of all less time by the target's rows,
  * both graphs taken as they stand); and
- * never more moving Transposes, nor more of the other nodes that move data.  It is judged by counting both graphs, not by
+ * never more moving Transposes (an Einsum that is one counts as one), nor more of the other nodes that move data.  It is judged by counting both graphs, not by
  * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
 #include <string.h>
 
@@ -46,10 +46,10 @@ static int by(int64_t a, int64_t b) {
 
 /* time: below 0 where the time fell. */
 static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, bool cheaper, int time) {
-    if (rl_stats_others(now) > rl_stats_others(was) + apart || now->moving > was->moving) return false;
+    if (rl_stats_others(now) > rl_stats_others(was) + apart || rl_stats_conversions(now) > rl_stats_conversions(was)) return false;
     if (time != 0) return time < 0;
-    /* An Einsum may have been a Transpose by another name (normalize.c): no reason to have more Transposes, but its bytes were moved. */
-    int count = by(now->moving, was->moving);
+    /* An Einsum may have been a Transpose by another name (normalize.c): its bytes were moved. */
+    int count = by(rl_stats_conversions(now), rl_stats_conversions(was));
     int bytes = by(rl_add(now->moved_bytes, now->einsum_bytes), rl_add(was->moved_bytes, was->einsum_bytes));
     int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
     if (first != 0) return first < 0;
@@ -74,7 +74,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
     }
     out->conv_bound = out->bytes_bound = out->time_bound = 0;
     int64_t steps = rl_target_charges(r->target) ? rl_stats_steps(r->g) : 0;
-    if (!x->checked || out->conv_after > x->count || out->after.moving - steps > x->count + x->outside) return;
+    if (!x->checked || out->conv_after > x->count || rl_stats_conversions(&out->after) - steps > x->count + x->outside) return;
     out->conv_after = x->count;
     out->shown = x->shown;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;

@@ -60,14 +60,7 @@ bool rl_normal_has_dims(const rl_valinfo *v, uint32_t rank, const rl_dim *dim) {
 /* ---- Einsum, Resize, Cast ---- */
 
 static bool is_permutation(const rl_graph *g, const rl_nodeinfo *n, rl_arena *tmp, const int64_t **perm, uint32_t *rank) {
-    rl_equation e;
-    if (n->op != RL_OP_Einsum || n->nin != 1 || !rl_equation_read(g, n, tmp, &e) || e.rank[0] != e.rank[1]) return false;
-    int64_t *p = rl_new(tmp, int64_t, e.rank[1] + 1);
-    for (uint32_t i = 0; i < e.rank[1]; i++) /* as many letters, none twice in the result: none twice in the input */
-        p[i] = (const uint8_t *)memchr(e.letter[0], e.letter[1][i], e.rank[0]) - e.letter[0];
-    *perm = p;
-    *rank = e.rank[1];
-    return true;
+    return n->op == RL_OP_Einsum && rl_equation_permutes(g, n, tmp, perm, rank);
 }
 
 static void make_transpose(rl_graph *g, rl_node old, const int64_t *perm, uint32_t rank) {

@@ -126,7 +126,7 @@ static uint32_t outside(const rl_plan *p) {
         for (uint32_t i = 0; i < x->nattr; i++) {
             rl_stats body = {0};
             if (x->attr[i].graph) rl_stats_of(x->attr[i].graph, &body);
-            n += (uint32_t)body.moving;
+            n += (uint32_t)rl_stats_conversions(&body);
         }
         if (x->op != RL_OP_Transpose || !rl_has(rl_in(x, 0))) continue;
         uint32_t c = p->member[x->in[0].i].cls;

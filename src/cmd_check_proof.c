@@ -62,9 +62,10 @@ static rl_status same_problems(const rl_line *l, const rl_text *file, const rl_t
 static rl_status check_moving(const rl_line *l, bool charges, const rl_graph *out, const rl_cert *c, const char *name) {
     rl_stats s;
     rl_stats_of(out, &s);
-    if (s.moving - (charges ? rl_stats_steps(out) : 0) <= c->cost.count + c->noutside) return RL_OK;
+    int64_t n = rl_stats_conversions(&s), allowed = rl_add(c->cost.count, c->noutside);
+    if (n - (charges ? rl_stats_steps(out) : 0) <= allowed) return RL_OK;
     return rl_fail(l->ctx, RL_EPROOF, "%s: %s%.100s%s%" PRId64 " Transposes move data, the certificate allows %" PRId64, l->file[2],
-                   name ? "function '" : "", name ? name : "", name ? "': " : "", s.moving, c->cost.count + c->noutside);
+                   name ? "function '" : "", name ? name : "", name ? "': " : "", n, allowed);
 }
 
 /* Each function of the file is one of both models; of what is not in the file nothing was written anew. */

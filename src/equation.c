@@ -119,4 +119,15 @@ bool rl_equation_read(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, rl
     return true;
 }
 
+bool rl_equation_permutes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const int64_t **perm, uint32_t *rank) {
+    rl_equation e;
+    if (n->nin != 1 || !rl_equation_read(g, n, mem, &e) || e.rank[0] != e.rank[1]) return false;
+    int64_t *p = rl_new(mem, int64_t, e.rank[1] + 1);
+    for (uint32_t i = 0; i < e.rank[1]; i++) /* as many letters, none twice in the result: none twice in the input */
+        p[i] = (const uint8_t *)memchr(e.letter[0], e.letter[1][i], e.rank[0]) - e.letter[0];
+    *perm = p;
+    *rank = e.rank[1];
+    return true;
+}
+
 bool rl_equation_is_dots(const rl_equation *e, uint8_t letter) { return memchr(e->dots, letter, e->ndots) != NULL; }

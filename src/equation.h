@@ -13,6 +13,8 @@ typedef struct { uint32_t nterm; uint8_t **letter; uint32_t *rank; uint8_t dots[
 
 /* False where it says nothing, as when a rank is not known, or too many dims to have a letter each. */
 bool rl_equation_read(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, rl_equation *out);
+/* Of one operand, of which it only permutes the dims: the perm of the Transpose that it is; in mem. */
+bool rl_equation_permutes(const rl_graph *g, const rl_nodeinfo *n, rl_arena *mem, const int64_t **perm, uint32_t *rank);
 /* Of the letter: does ... stand for it? */
 bool rl_equation_is_dots(const rl_equation *e, uint8_t letter);
 #endif

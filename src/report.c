@@ -64,7 +64,7 @@ static void put_ports(const rl_report *r, rl_text *t) {
 
 /* Conversions of the chosen layouts that are no Transposes of the result: constant weights took them in, or one node with other movement. */
 static int64_t taken_in(const rl_report *r) {
-    return RL_MAX(r->conv_after - r->after.moving, 0);
+    return RL_MAX(r->conv_after - rl_stats_conversions(&r->after), 0);
 }
 
 void rl_report_json(const rl_report *r, rl_text *t) {

@@ -3,6 +3,7 @@
  * A node is known by its type name, not by its op, because what it does to memory does not depend on whether the op table
  * covers the model's opset.  One table says which name counts as what. */
 #include "stats.h"
+#include "equation.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -75,20 +76,40 @@ static bool is_shape_arithmetic(const rl_graph *g, const rl_nodeinfo *n) {
     return n->nout > 0;
 }
 
-bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n) {
-    const rl_attr *perm = rl_attr_ints(n, "perm");
-    const rl_valinfo *x = rl_has(rl_in(n, 0)) ? rl_val(g, n->in[0]) : NULL;
-    uint32_t rank = perm ? perm->n : x ? x->rank : RL_NORANK;
-    if (rank == RL_NORANK) return true;
+/* perm NULL: all dims the other way round. */
+static bool perm_moves(const rl_valinfo *x, const int64_t *perm, uint32_t rank) {
     bool sized = x && x->rank == rank;
     int64_t last = -1;
     for (uint32_t i = 0; i < rank; i++) {
-        int64_t p = perm ? perm->ints[i] : (int64_t)(rank - 1 - i);
+        int64_t p = perm ? perm[i] : (int64_t)(rank - 1 - i);
         if (sized && p >= 0 && p < (int64_t)rank && x->dim[p] == 1) continue;
         if (p < last) return true;
         last = p;
     }
     return false;
+}
+
+bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n) {
+    const rl_attr *perm = rl_attr_ints(n, "perm");
+    const rl_valinfo *x = rl_has(rl_in(n, 0)) ? rl_val(g, n->in[0]) : NULL;
+    uint32_t rank = perm ? perm->n : x ? x->rank : RL_NORANK;
+    return rank == RL_NORANK || perm_moves(x, perm ? perm->ints : NULL, rank);
+}
+
+static bool is_onnx(const rl_nodeinfo *n, const char *type) {
+    return n->type && strcmp(n->type, type) == 0 && !(n->domain && *n->domain);
+}
+
+/* Is it a Transpose that moves data, but called an Einsum? */
+static bool turns(const rl_graph *g, const rl_nodeinfo *n) {
+    const int64_t *perm;
+    uint32_t rank;
+    rl_arena tmp;
+    if (!is_onnx(n, "Einsum") || n->nin != 1 || !rl_has(n->in[0])) return false;
+    rl_arena_init(&tmp, g->ctx);
+    bool is = rl_equation_permutes(g, n, &tmp, &perm, &rank) && perm_moves(rl_val(g, n->in[0]), perm, rank);
+    rl_arena_free(&tmp);
+    return is;
 }
 
 /* The bytes of the number 1. */
@@ -143,7 +164,7 @@ static rl_dtype quantized_type(const rl_graph *g, const rl_nodeinfo *n) {
 }
 
 int64_t rl_transpose_bytes(const rl_graph *g, const rl_nodeinfo *n) {
-    if (!n->type || strcmp(n->type, "Transpose") != 0 || (n->domain && *n->domain)) return -1;
+    if (!is_onnx(n, "Transpose")) return -1;
     if (!rl_has(rl_in(n, 0)) || !rl_has(rl_out(n, 0)) || !rl_transpose_moves(g, n)) return -1;
     rl_dtype t = quantized_type(g, n);
     int64_t count = t == RL_UNDEF ? -1 : elements(g, n->out[0], NULL);
@@ -187,6 +208,7 @@ int64_t rl_moved_bytes(const rl_graph *g, const rl_nodeinfo *n) {
 static void count_node(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
     s->nodes++;
     if ((!n->domain || !*n->domain) && n->type && multiplies_by_permutation(g, n)) s->matmuls++;
+    s->turning += turns(g, n);
     const kind *k = kind_of(g, n);
     if (!k) return;
     ++*field_of(s, k->field);
@@ -214,15 +236,17 @@ static uint32_t readers(const rl_valinfo *v, const bool *dead) {
     return n;
 }
 
+static bool moves(const rl_graph *g, const rl_nodeinfo *n) { return rl_transpose_bytes(g, n) >= 0 || turns(g, n); }
+
 static bool is_step(const rl_graph *g, const rl_nodeinfo *n, const bool *dead) {
-    if (rl_transpose_bytes(g, n) < 0) return false;
+    if (!moves(g, n)) return false;
     for (rl_value v = n->in[0]; rl_has(v);) {
         const rl_valinfo *x = rl_val(g, v);
         if (readers(x, dead) != 1 || x->is_output || x->def.i == RL_NONE) return false;
         n = rl_nod(g, x->def);
+        if (moves(g, n)) return true;
         const kind *k = kind_of(g, n);
         if (!k || (k->field != offsetof(rl_stats, views) && k->field != offsetof(rl_stats, transposes))) return false;
-        if (rl_transpose_bytes(g, n) >= 0) return true;
         v = rl_in(n, 0);
     }
     return false;
@@ -245,6 +269,7 @@ int64_t rl_stats_steps(const rl_graph *g) {
 }
 
 void rl_stats_add(rl_stats *to, const rl_stats *s) {
+    to->turning = rl_add(to->turning, s->turning);
 #define X(field, name) to->field = rl_add(to->field, s->field);
     RL_STATS_FIELDS(X)
 #undef X

@@ -47,6 +47,7 @@ typedef struct {
     RL_STATS_FIELDS(X)
     RL_STATS_BYTES(X)
 #undef X
+    int64_t turning; /* of the Einsums: those that are Transposes that move data, by another name */
 } rl_stats;
 
 /* Types and shapes must have been inferred.  Bytes take every unknown dim as RL_STATS_GUESS. */
@@ -54,6 +55,9 @@ typedef struct {
 void rl_stats_of(const rl_graph *g, rl_stats *s);
 
 void rl_stats_add(rl_stats *to, const rl_stats *s);
+
+/* The conversions that a graph has as nodes of its own: Transposes that move data, whatever they are called. */
+static inline int64_t rl_stats_conversions(const rl_stats *s) { return s->moving + s->turning; }
 
 /* All nodes that move data, except Transposes. */
 int64_t rl_stats_others(const rl_stats *s);
@@ -70,7 +74,7 @@ int64_t rl_stats_bytes(const rl_graph *g, rl_value v);
 /* True when the Transpose n moves bytes, as far as known: false when it only moves dims of size 1. */
 bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n);
 
-/* How many of the Transposes that move data, and that an output hangs on, do so in a second step: what they read one such makes for them alone of
+/* How many of the Transposes that move data, whatever they are called, and that an output hangs on, do so in a second step: what they read one such makes for them alone of
  * such nodes, but for its shape. Where a target charges, two may be quicker than the one that they come to. */
 int64_t rl_stats_steps(const rl_graph *g);
 

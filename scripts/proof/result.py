@@ -66,11 +66,14 @@ def moved(nodes, sizes, graph, steps=False):
 
 
 def transposes_of(bodies):
-    """In bodies that stay closed (flat.py) and those in them, but for such as name each dim in its place: sizes are not asked for."""
+    """In bodies that stay closed (flat.py) and those in them, but for such as name each dim in its place, and with Einsums that may be such: sizes are not
+    asked for."""
     found = 0
     for n in (n for g in bodies for n in g.node):
         perm = next((list(a.ints) for a in n.attribute if a.name == "perm"), None)
-        found += n.op_type == "Transpose" and n.domain in ("", "ai.onnx") and (perm is None or perm != sorted(perm))
+        onnx = n.domain in ("", "ai.onnx")
+        found += onnx and n.op_type == "Transpose" and (perm is None or perm != sorted(perm))
+        found += onnx and n.op_type == "Einsum" and len(n.input) == 1
         found += transposes_of(graphs_of(n))
     return found
 

@@ -1277,6 +1277,23 @@ def fewer_of_more_bytes(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- what ties the result to the model
 
+def einsums(prog, tmp):
+    """Einsums that only permute are conversions of the model, too: fewer Transposes are better than they, and where they stay they are counted."""
+    node, src = test_targets.h.make_node, tmp / "einsums.onnx"
+    turn = lambda x, y: node("Einsum", [x], [y], equation="ij->ji")
+    x, triu = [("x", T.FLOAT, [2, 3])], lambda x, y, k: node("Trilu", [x], [y], upper=k)
+    twice = [turn("x", "a"), triu("a", "y", 1), turn("x", "b"), triu("b", "z", 0)]
+    chain = [turn("x", "a"), node("Relu", ["a"], ["c"]), turn("c", "d"), triu("d", "f", 1), turn("f", "g"), triu("g", "y", 0)]
+    for name, nodes, outputs, kinds in (("one", [turn("x", "a"), triu("a", "y", 1)], "y", ["Einsum", "Trilu"]), ("twice", twice, "yz", ["Transpose", "Trilu", "Trilu"]),
+                                        ("chain", chain, "y", ["Relu", "Trilu", "Transpose", "Trilu"])):
+        onnx.save(test_targets.model_of(nodes, x, [(o, T.FLOAT, [3, 2]) for o in outputs], opset=18), src)
+        for target in ("onnx", "generic"):
+            why, lost, words, out = by_both(prog, src, tmp, target)
+            left = [n.op_type for n in onnx.load(out).graph.node]
+            if why or lost or claim(words)[0] != 1 or claim(words)[2] != 1 or left != kinds:
+                yield f"{name}, {target}: {why or lost or (claim(words), left)}"
+
+
 def taken_names(prog, tmp):
     """The least number does not hang on what tensors are called: also where one has the name of what is made of a GatherND, or of a sequence."""
     node, src = test_targets.h.make_node, tmp / "model.onnx"
@@ -1341,7 +1358,7 @@ MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_res
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
           "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "rotary": rotary,
           "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones,
-          "taken names": taken_names,
+          "Einsums": einsums, "taken names": taken_names,
           "hostile certificates": hostile_proofs}
 
 
