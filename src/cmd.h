@@ -197,6 +197,8 @@ rl_status rl_line_read_text(rl_line *l, const char *path, rl_text *t);
 rl_status rl_write_stdout(rl_line *l, const char *p, size_t n);
 /* To a file, or to stdout. */
 rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t);
+/* check-proof (cmd_check_ports.c), before types are inferred: out's inputs and outputs are in's, by what both declare. */
+rl_status rl_check_ports(const rl_line *l, const rl_graph *in, const rl_graph *out);
 /* The plan of --plan, for run, bench and check-proof; in mem. */
 rl_status rl_line_read_plan(rl_line *l, rl_arena *mem);
 /* check-proof for the certificate of a plan (cmd_check_plan.c): is it one? It holds, and is of the plan that the model has, or --plan's. */

@@ -127,6 +127,7 @@ static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_te
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file->p, file->n, &c));
     RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND, NULL));
+    RL_TRY(rl_check_ports(l, in, out));
     RL_TRY(match_functions(l, in, out, &c));
     const rl_target *target;
     RL_TRY(rl_target_find(mem, l->pass.target ? l->pass.target : "generic", &target));

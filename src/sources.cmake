@@ -105,6 +105,7 @@ set(RL_PROGRAM
   src/cmd_bench.c
   src/cmd_bench_move.c
   src/cmd_check_plan.c
+  src/cmd_check_ports.c
   src/cmd_check_proof.c
   src/cmd_compare.c
   src/cmd_completion.c

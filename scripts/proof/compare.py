@@ -19,7 +19,7 @@ from .forms import all_shapes
 from .formula import evaluate, guess, is_fresh, names_in
 from .labels import is_moving
 from .model import Graph, Model
-from .result import bytes_of, moved, moved_each, takes, transposes_of
+from .result import bytes_of, moved, moved_each, takes, transposes_of, unread
 from .contents import SMALL
 from .symbols import ONE, OTHERS, Symbols, known
 
@@ -412,6 +412,25 @@ def fits(config, form):
 
 # ---------------------------------------------------------------------------------------------------- the result
 
+def is_declared(was, now):
+    """May a type of the model be this one in the result? What is open there may have got a number (--dim), and what has no name anything."""
+    kind = was.WhichOneof("value")
+    if kind is None:
+        return True
+    if kind != now.WhichOneof("value"):
+        return False
+    was, now = getattr(was, kind), getattr(now, kind)
+    if kind == "map_type":
+        return was.key_type == now.key_type and is_declared(was.value_type, now.value_type)
+    if kind not in ("tensor_type", "sparse_tensor_type"):
+        return not hasattr(was, "elem_type") or is_declared(was.elem_type, now.elem_type)
+    if was.elem_type not in (0, now.elem_type):
+        return False
+    is_open = lambda d: not d.HasField("dim_value") or d.dim_value < 0
+    fits = lambda a, b: (a.dim_value == b.dim_value if not (is_open(a) or is_open(b)) else is_open(a) and (not is_open(b) or a.dim_param in ("", b.dim_param)))
+    return not was.HasField("shape") or (len(was.shape.dim) == len(now.shape.dim) and all(map(fits, was.shape.dim, now.shape.dim)))
+
+
 class Rewritten:
     """A graph, the main one or a function, and what became of it: rebuilt once for any number of certificates."""
 
@@ -481,6 +500,12 @@ class Rewritten:
             was, now = (m.graph.ports(side) for m in (self.model, self.out))
             if was != now:
                 raise Refused(f"the {side}s of the two models have other names")
+            was, now = ({v.name: v.type for v in getattr(m.graph.proto, side)} for m in (self.model, self.out))
+            for name in self.model.graph.ports(side):
+                if not is_declared(was[name], now[name]):
+                    raise Refused(f"the {side} '{name}' of the two models has another type or other sizes")
+        if unread(self.out.graph) > unread(self.model.graph):
+            raise Refused("the result has Transposes that the operator's definition does not know")
         apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and self.is_apart(n)]
         outside, _ = moved(apart, self.model.sizes, self.model.graph)
         closed, closed_out = (transposes_of([b for n in m.graph.nodes for b in n.graphs]) for m in (self.model, self.out))

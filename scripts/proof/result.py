@@ -8,6 +8,7 @@ from .flat import graphs_of, turns
 from .forms import all_shapes
 from .model import moves
 from .parts import VIEWS
+from .schemas import UNKNOWN
 
 CAP = 10 ** 12  # bytes of one copy are not counted further
 
@@ -22,6 +23,11 @@ def movers(nodes, sizes, graph):
             maker = made.get(n.inp(0))
             unit = maker is not None and (maker.op, maker.domain) == ("DequantizeLinear", "") and n.out(0) not in graph.outputs
             yield n, maker.inp(0) if unit and readers[n.out(0)] == {("QuantizeLinear", "")} else n.out(0)
+
+
+def unread(graph):
+    """Transposes of which the definitions do not say what they are, and Einsums that may be such: they stay as they are."""
+    return sum(n.domain == UNKNOWN and (n.op == "Transpose" or (n.op == "Einsum" and len(n.input) == 1)) for n in graph.nodes)
 
 
 def in_one(nodes, graph):

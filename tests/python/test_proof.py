@@ -1277,6 +1277,70 @@ def fewer_of_more_bytes(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- what ties the result to the model
 
+def closing_lines(prog, proof, src, out, target="onnx"):
+    """(status, last line) of check-proof and of check_proof.py."""
+    commands = ([prog, "check-proof"], [sys.executable, common.ROOT / "scripts" / "check_proof.py"])
+    runs = [subprocess.run([*c, proof, src, out, "--target", target], capture_output=True, text=True) for c in commands]
+    return [(r.returncode, (r.stdout + r.stderr).strip().split("\n")[-1]) for r in runs]
+
+
+def permuted(op, count, x="x", y="y", **attrs):
+    """So many nodes one behind the other."""
+    names = [x, *(f"p{i}" for i in range(1, count)), y]
+    return [test_targets.h.make_node(op, [a], [b], **attrs) for a, b in zip(names, names[1:])]
+
+
+def other_results(prog, tmp):
+    """Of a model whose certificate allows two conversions: what has another interface, or more of them under whatever name, is not its result."""
+    h, model = test_targets.h, test_targets.model_of
+    node, src, out = h.make_node, tmp / "model.onnx", tmp / "other.onnx"
+    x, y = ("x", T.FLOAT, [2, 3]), ("y", T.FLOAT, [2, 3])
+    turned = lambda x, y: [node("Transpose", [x], ["a"], perm=[1, 0]), node("Trilu", ["a"], ["b"]), node("Transpose", ["b"], [y], perm=[1, 0])]
+    onnx.save(model(turned("x", "y"), [x], [y], opset=18), src)
+    prove(prog, src, tmp)
+    older = model(permuted("Transpose", 6, perm=[1, 0]), [x], [y], opset=18)
+    older.opset_import[0].version = 6
+    renamed = lambda x, y: model(turned(x, y), [(x, T.FLOAT, [2, 3])], [(y, T.FLOAT, [2, 3])], opset=18)
+    cases = {"itself": (renamed("x", "y"), True), "another input": (renamed("z", "y"), False), "another output": (renamed("x", "z"), False),
+             "a further input": (model(turned("x", "y"), [x, ("z", T.FLOAT, [1])], [y], opset=18), False),
+             "a further output": (model(turned("x", "y"), [x], [y, ("b", T.FLOAT, [3, 2])], opset=18), False),
+             "another type": (model([node("Cast", ["x"], ["y"], to=T.INT64)], [x], [("y", T.INT64, [2, 3])], opset=18), False),
+             "other sizes": (model([node("Neg", ["x"], ["y"])], [("x", T.FLOAT, [7, 9])], [("y", T.FLOAT, [7, 9])], opset=18), False),
+             "an open size": (model(turned("x", "y"), [("x", T.FLOAT, [2, "N"])], [y], opset=18), False),
+             "another rank": (model([node("Reshape", ["x", "s"], ["y"])], [x], [("y", T.FLOAT, [6])], numbered(s=[6]), opset=18), False),
+             "no sizes": (model(turned("x", "y"), [x], [("y", T.FLOAT, None)], opset=18), False),
+             "Einsums": (model(permuted("Einsum", 4, equation="ij->ji"), [x], [y], opset=18), False),
+             "two Einsums": (model(permuted("Einsum", 2, equation="ij->ji"), [x], [y], opset=18), True),
+             "an older opset": (older, False), "an attribute": (model(permuted("Transpose", 6, perm=[1, 0], foo=1), [x], [y], opset=18), False)}
+    for name, (proto, good) in cases.items():
+        onnx.save(proto, out)
+        for status, line in closing_lines(prog, tmp / "proof.txt", src, out):
+            if status != (0 if good else 7):
+                yield f"{name}: {status}, {line}"
+
+
+def open_interface(prog, tmp):
+    """A size that is open in the model may have got a number, by --dim; a name stays."""
+    node, src, out = test_targets.h.make_node, tmp / "model.onnx", tmp / "out.onnx"
+    make = lambda *dims: test_targets.model_of([node("Transpose", ["x"], ["a"], perm=[1, 0, 2]), node("Trilu", ["a"], ["y"])], [("x", T.FLOAT, list(dims))],
+                                               [("y", T.FLOAT, [dims[1], dims[0], None])], opset=18)
+    onnx.save(make("N", "M", 4), src)
+    prove(prog, src, tmp, ("--dim", "N=5"))
+    for args, status in ((("--dim", "N=5"), 0), ((), 7)):
+        if (r := common.relayout(prog, "check-proof", tmp / "proof.txt", src, out, "--target", "onnx", *args)).status != status:
+            yield f"{args}: {r.text}"
+    words = (tmp / "proof.txt").read_text()
+    why, lost = accepts(Pair(src, out, Target(name="onnx")), words)
+    if why or not lost:
+        yield f"--dim, the second checker: {why or 'rebuilt'}"
+    words, _ = prove(prog, src, tmp)
+    for name, proto, good in (("itself", make("N", "M", 4), True), ("a number", make(5, "M", 4), True), ("another name", make("N", "K", 4), False)):
+        onnx.save(proto, out)
+        for status, line in closing_lines(prog, tmp / "proof.txt", src, out):
+            if (status == 0) != good and not (good and "not rebuilt" in line):
+                yield f"{name}: {status}, {line}"
+
+
 def einsums(prog, tmp):
     """Einsums that only permute are conversions of the model, too: fewer Transposes are better than they, and where they stay they are counted."""
     node, src = test_targets.h.make_node, tmp / "einsums.onnx"
@@ -1358,7 +1422,7 @@ MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_res
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
           "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "rotary": rotary,
           "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones,
-          "Einsums": einsums, "taken names": taken_names,
+          "other results": other_results, "open interface": open_interface, "Einsums": einsums, "taken names": taken_names,
           "hostile certificates": hostile_proofs}
 
 

@@ -1,0 +1,40 @@
+/* The command check-proof: has the result the interface of the model? */
+#include <inttypes.h>
+
+#include "cmd.h"
+
+/* A size that is open may have got a number (--dim, and what follows from it), and one without a name anything. */
+static bool is_dim(const rl_ctx *ctx, rl_dim was, rl_dim now) {
+    if (was == now) return true;
+    if (rl_dim_known(was) || rl_dim_known(now)) return !rl_dim_known(was);
+    rl_str name = rl_dim_name(ctx, was);
+    return name && *name == '?';
+}
+
+/* Of an output that is a stored constant the model's own sizes are known, where the result may say as little as the model declares. */
+static bool is_port(const rl_graph *in, const rl_valinfo *was, const rl_valinfo *now) {
+    if (was->dtype != RL_UNDEF && was->dtype != now->dtype) return false;
+    if (was->rank == RL_NORANK || (was->is_init && now->rank == RL_NORANK)) return true;
+    if (was->rank != now->rank) return false;
+    for (uint32_t k = 0; k < was->rank; k++)
+        if (!is_dim(in->ctx, was->dim[k], now->dim[k]) && !(was->is_init && is_dim(in->ctx, now->dim[k], was->dim[k]))) return false;
+    return true;
+}
+
+static rl_status check_side(const rl_line *l, const rl_graph *in, const rl_graph *out, bool output) {
+    const rl_value *a = output ? in->output.p : in->input.p, *b = output ? out->output.p : out->input.p;
+    uint32_t n = output ? in->output.n : in->input.n, m = output ? out->output.n : out->input.n;
+    const char *what = output ? "output" : "input";
+    if (n != m) return rl_fail(l->ctx, RL_EPROOF, "%s: %" PRIu32 " %ss, %s has %" PRIu32, l->file[2], m, what, l->in, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const rl_valinfo *x = rl_val(in, a[i]), *y = rl_val(out, b[i]);
+        if (x->name != y->name) return rl_fail(l->ctx, RL_EPROOF, "%s: the %s '%.100s' is '%.100s' in %s", l->file[2], what, y->name, x->name, l->in);
+        if (!is_port(in, x, y)) return rl_fail(l->ctx, RL_EPROOF, "%s: the %s '%.100s' has another type or other sizes in %s", l->file[2], what, x->name, l->in);
+    }
+    return RL_OK;
+}
+
+rl_status rl_check_ports(const rl_line *l, const rl_graph *in, const rl_graph *out) {
+    RL_TRY(check_side(l, in, out, false));
+    return check_side(l, in, out, true);
+}
