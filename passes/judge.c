@@ -76,6 +76,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
     int64_t steps = rl_target_charges(r->target) ? rl_stats_steps(r->g) : 0;
     if (!x->checked || out->conv_after > x->count || rl_stats_conversions(&out->after) - steps > x->count + x->outside) return;
     out->conv_after = x->count;
+    out->outside = RL_MIN(rl_stats_conversions(&out->after), (int64_t)x->outside);
     out->shown = x->shown;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
     if (rl_by_objective(r, "time")) {

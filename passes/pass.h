@@ -45,6 +45,7 @@ typedef struct {
     rl_proved proved;
     int64_t time_before, time_after, time_bound; /* ns by the target's rows; only for the objective "time", else 0 */
     rl_cert_shown shown;             /* what is shown of conv_after; 0 where nothing was proved */
+    int64_t outside;                 /* of after's conversions: at most so many that nothing is proved of (rl_proof); 0 where nothing was proved */
     rl_proof proof;
     bool improved;                   /* the solver found something cheaper than the graph as it stood */
     bool rewrote;                    /* lower wrote the graph anew */

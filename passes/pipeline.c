@@ -294,6 +294,7 @@ static void add_outcome(rl_outcome *to, const rl_outcome *o) {
     to->time_bound += o->time_bound;
     to->proved = RL_MIN(to->proved, o->proved); /* each has a certificate of its own in the file */
     to->conv_bound = to->proved ? to->conv_bound + o->conv_bound : 0;
+    to->outside += o->outside;
     rl_cert_show_add(&to->shown, &o->shown);
     to->bytes_bound = to->proved ? to->bytes_bound + o->bytes_bound : 0;
     to->improved |= o->improved;

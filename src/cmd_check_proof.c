@@ -58,11 +58,13 @@ static rl_status same_problems(const rl_line *l, const rl_text *file, const rl_t
     return RL_OK;
 }
 
-/* No more Transposes that move data than the certificate says; for a target that charges two steps count as one. name: of the function, or NULL. */
-static rl_status check_moving(const rl_line *l, bool charges, const rl_graph *out, const rl_cert *c, const char *name) {
+/* No more Transposes that move data than the certificate says; for a target that charges two steps count as one. name: of the function, or NULL.
+ * Adds to *outside how many of them may be outside of the claim. */
+static rl_status check_moving(const rl_line *l, bool charges, const rl_graph *out, const rl_cert *c, const char *name, int64_t *outside) {
     rl_stats s;
     rl_stats_of(out, &s);
     int64_t n = rl_stats_conversions(&s), allowed = rl_add(c->cost.count, c->noutside);
+    *outside += RL_MIN(n, (int64_t)c->noutside);
     if (n - (charges ? rl_stats_steps(out) : 0) <= allowed) return RL_OK;
     return rl_fail(l->ctx, RL_EPROOF, "%s: %s%.100s%s%" PRId64 " Transposes move data, the certificate allows %" PRId64, l->file[2],
                    name ? "function '" : "", name ? name : "", name ? "': " : "", n, allowed);
@@ -101,20 +103,25 @@ static void add_shown(rl_ctx *ctx, const rl_cert *c, sums *s) {
     for (uint32_t k = 0; c->time && k < c->time->npart; k++) s->quickest &= c->time->part[k].price == 0;
 }
 
-static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
+static rl_status print_shown(rl_ctx *ctx, const rl_cert *c, int64_t outside) {
     sums s = {.least = true, .quickest = true};
     if (RL_PROTECT(ctx)) return RL_ENOMEM; /* the passes' own has ended with them */
     add_shown(ctx, c, &s);
     for (uint32_t i = 0; i < c->nfunction; i++) add_shown(ctx, c->function[i].cert, &s);
+    char more[64] = "";
+    if (outside) snprintf(more, sizeof more, "; Transposes outside of the claim: %" PRId64, outside);
     if (s.cost.count == s.bound.count && s.cost.bytes == s.bound.bytes)
-        printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer\n", s.cost.count, s.cost.bytes);
+        printf("proved: %" PRId64 " conversions, %" PRId64 " bytes, none fewer%s\n", s.cost.count, s.cost.bytes, more);
     else if (s.least && c->bytes_first)
-        printf("proved: %" PRId64 " bytes, none fewer; %" PRId64 " conversions, at least %" PRId64 "\n", s.cost.bytes, s.cost.count, s.bound.count);
-    else if (s.least) printf("proved: %" PRId64 " conversions, none fewer; %" PRId64 " bytes, at least %" PRId64 "\n", s.cost.count, s.cost.bytes, s.bound.bytes);
+        printf("proved: %" PRId64 " bytes, none fewer; %" PRId64 " conversions, at least %" PRId64 "%s\n", s.cost.bytes, s.cost.count, s.bound.count, more);
+    else if (s.least)
+        printf("proved: %" PRId64 " conversions, none fewer; %" PRId64 " bytes, at least %" PRId64 "%s\n", s.cost.count, s.cost.bytes, s.bound.bytes, more);
     else if (s.shown.quick && !s.shown.open)
-        printf("proved: %" PRId64 " conversions: %" PRId64 " where none has fewer, %" PRId64 " where none that has no more is clearly quicker\n",
-               s.cost.count, s.shown.fewest, s.shown.quick);
-    else printf("a gap: %" PRId64 " conversions, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "\n", s.cost.count, s.cost.bytes, s.bound.count, s.bound.bytes);
+        printf("proved: %" PRId64 " conversions: %" PRId64 " where none has fewer, %" PRId64 " where none that has no more is clearly quicker%s\n",
+               s.cost.count, s.shown.fewest, s.shown.quick, more);
+    else
+        printf("a gap: %" PRId64 " conversions, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "%s\n", s.cost.count, s.cost.bytes, s.bound.count,
+               s.bound.bytes, more);
     if (s.shown.takes)
         printf("by the target's table %" PRId64 " ns where %" PRId64 " conversions are open; at least %" PRId64 "\n", s.shown.takes, s.shown.open, s.shown.at_least);
     if (s.quickest) printf("proved: the time by the target's table, none less\n");
@@ -124,6 +131,7 @@ static rl_status print_shown(rl_ctx *ctx, const rl_cert *c) {
 static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_text *file, rl_arena *mem) {
     enum { MOSTSTATES = 1 << 20 };
     rl_cert c;
+    int64_t outside = 0;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file->p, file->n, &c));
     RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND, NULL));
@@ -136,9 +144,10 @@ static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_te
     for (uint32_t i = 0; i <= c.nfunction; i++) problem[i].mem = mem;
     RL_TRY(rl_restate(in, out, &l->pass, &c, problem));
     RL_TRY(same_problems(l, file, problem, &c));
-    RL_TRY(check_moving(l, charges, out, &c, NULL));
-    for (uint32_t i = 0; i < c.nfunction; i++) RL_TRY(check_moving(l, charges, out->function.p[c.function[i].index], c.function[i].cert, c.function[i].name));
-    return print_shown(l->ctx, &c);
+    RL_TRY(check_moving(l, charges, out, &c, NULL, &outside));
+    for (uint32_t i = 0; i < c.nfunction; i++)
+        RL_TRY(check_moving(l, charges, out->function.p[c.function[i].index], c.function[i].cert, c.function[i].name, &outside));
+    return print_shown(l->ctx, &c, outside);
 }
 
 static rl_status check_models(rl_line *l, const rl_text *file, rl_arena *mem) {

@@ -82,6 +82,7 @@ void rl_report_json(const rl_report *r, rl_text *t) {
     rl_put(t, "\n  },\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
            r->conv_after, r->conv_bound);
     rl_put(t, ", \"bytes_lower_bound\": %" PRId64 ", \"proof\": \"%s\", \"taken_in\": %" PRId64, r->bytes_bound, r->proof, taken_in(r));
+    rl_put(t, ", \"outside\": %" PRId64, r->outside);
     if (r->nport)
         rl_put(t, ", \"handed_to_caller\": %" PRIu32 ", \"own_interface\": {\"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->handed,
                r->conv_without, r->bound_without);
@@ -139,6 +140,7 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     else if (optimal) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: no choice of layouts has fewer)\n", "minimum", "", r->conv_bound);
     else if (strcmp(r->proof, "gap") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; that many may not be reached)\n", "at least", "", r->conv_bound);
     else rl_put(t, "%-28s %10s    %10s  (not proved)\n", "minimum", "", "?");
+    if (r->outside) rl_put(t, "%-28s %10s    %10" PRId64 "  (Transposes of tensors that no layout is chosen for: nothing is proved of them)\n", "outside of that", "", r->outside);
     if (r->open_takes && !r->time_before)
         rl_put(t, "%-28s %10s    %10" PRId64 "  (of %" PRId64 " conversions, and what their forms are charged)\n%-28s %10s    %10" PRId64
                "  (proved; what reaches it, if anything, moves data in slower ways)\n",

@@ -17,6 +17,7 @@ typedef struct {
     int64_t conv_before, conv_after; /* conversions, as docs/proof.md counts them */
     int64_t conv_bound, bytes_bound; /* what no assignment can beat; 0 unless checked */
     const char *proof;               /* "optimal", "gap" or "unchecked" */
+    int64_t outside;                 /* Transposes of the result that it says nothing of */
     int64_t shown_fewest, shown_quick, shown_open; /* conversions after, by what is shown of them (cert.h) */
     int within;                      /* percent: none is quicker by more */
     int64_t open_takes, open_at_least; /* ns by the target's table where conversions are open (cert.h) */

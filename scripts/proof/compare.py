@@ -490,6 +490,15 @@ class Rewritten:
             self.blocked, self.problems = (names, proof.rate), {}
             self.model.block(names)
 
+    @property
+    def conversions(self):
+        """Transposes of the result, those of bodies that stay closed among them."""
+        return self.moved[0] + self.closed(self.out)
+
+    @staticmethod
+    def closed(model):
+        return transposes_of([b for n in model.graph.nodes for b in n.graphs])
+
     def check_result(self, proof):
         """OUT has no more Transposes than the claim and those outside of the problem, nor do as many move more; and the interface of IN. For a target
         that charges two, one after the other, count as one: they may take less time than what they come to. Fewer
@@ -508,7 +517,7 @@ class Rewritten:
             raise Refused("the result has Transposes that the operator's definition does not know")
         apart = [n for n in self.model.nodes if n.op == "Transpose" and n.domain == "" and self.is_apart(n)]
         outside, _ = moved(apart, self.model.sizes, self.model.graph)
-        closed, closed_out = (transposes_of([b for n in m.graph.nodes for b in n.graphs]) for m in (self.model, self.out))
+        closed, closed_out = map(self.closed, (self.model, self.out))
         if proof.outside > outside + closed:
             raise Refused(f"the file says that {proof.outside} Transposes are outside, of the model {outside} and {closed} in closed bodies")
         count, size = self.moved
@@ -593,6 +602,11 @@ class Pair:
             except Refused as e:
                 why = why or e
         raise why
+
+    def outside(self, proof):
+        """Of the Transposes of the result, at most so many are of tensors that the claim says nothing of."""
+        graphs = [(self.way.main, proof)] + [(self.way.function(f.index), f.proof) for f in proof.functions]
+        return sum(min(g.outside, rewritten.conversions) for rewritten, g in graphs)
 
     def unknown(self, proof):
         """(tensor, dim, symbol) where the file has a size that nobody knows, first, or the name that is declared there alone, and here more is known."""

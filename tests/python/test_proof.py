@@ -1358,6 +1358,21 @@ def einsums(prog, tmp):
                 yield f"{name}, {target}: {why or lost or (claim(words), left)}"
 
 
+def said_outside(prog, tmp):
+    """Transposes of which nothing is claimed: the closing lines and the report say how many there are."""
+    node, src = test_targets.h.make_node, tmp / "model.onnx"
+    swap = lambda rank: [1, 0, *range(2, rank)]
+    for name, dims, rank, count in (("too many dims", [2] * 25, 25, 2), ("unknown rank", None, 3, 1), ("none", [2, 3, 4], 3, 0)):
+        nodes = [node("Transpose", ["x"], ["a"], perm=swap(rank)), node("Relu", ["a"], ["b"]), node("Transpose", ["b"], ["y"], perm=swap(rank))]
+        onnx.save(test_targets.model_of(nodes, [("x", T.FLOAT, dims)], [("y", T.FLOAT, dims)], opset=18), src)
+        _, out = prove(prog, src, tmp, ("--json", tmp / "report.json"))
+        lines = closing_lines(prog, tmp / "proof.txt", src, out)
+        said = json.loads((tmp / "report.json").read_text())["conversions"]
+        wanted = f"; Transposes outside of the claim: {count}"
+        if any(status or line.endswith(wanted) != bool(count) or ("outside" in line) != bool(count) for status, line in lines) or said["outside"] != count:
+            yield f"{name}: {lines} {said}"
+
+
 def taken_names(prog, tmp):
     """The least number does not hang on what tensors are called: also where one has the name of what is made of a GatherND, or of a sequence."""
     node, src = test_targets.h.make_node, tmp / "model.onnx"
@@ -1422,7 +1437,7 @@ MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_res
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
           "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "rotary": rotary,
           "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones,
-          "other results": other_results, "open interface": open_interface, "Einsums": einsums, "taken names": taken_names,
+          "other results": other_results, "open interface": open_interface, "Einsums": einsums, "outside": said_outside, "taken names": taken_names,
           "hostile certificates": hostile_proofs}
 
 
