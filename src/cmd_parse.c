@@ -149,12 +149,13 @@ static rl_status parse_options(rl_line *l, const rl_command *c, int argc, char *
 
 /* ---- operands ---- */
 
-static rl_status check_operands(rl_line *l, const rl_command *c) {
+/* named: the command's word was typed. */
+static rl_status check_operands(rl_line *l, const rl_command *c, bool named) {
     if (l->nfile && c->most == 0) return rl_usage_error(l, "%s takes no file", c->name);
     if (l->nfile > c->most) return rl_usage_error(l, "%s: what is '%s'?", c->name, l->file[c->most]);
     if (l->nfile < c->least) return rl_usage_error(l, "%s: %s", c->name, c->ask);
     if (l->nfile) l->in = l->file[0];
-    if (c->run == rl_cmd_optimize && l->nfile == 2 && !l->out) { /* IN OUT */
+    if (!named && l->nfile == 2 && !l->out) { /* relayout IN OUT; behind the word, a pattern may be two models, and neither is to be lost */
         l->out = l->file[1];
         l->nfile = 1;
     }
@@ -218,5 +219,5 @@ rl_status rl_line_parse(rl_line *l, int argc, char **argv, const rl_command **c,
     l->asked = *c;
     RL_TRY(parse_options(l, *c, argc - skip, argv + skip, done));
     if (*done) return RL_OK;
-    return check_operands(l, *c);
+    return check_operands(l, *c, skip > 0);
 }

@@ -49,6 +49,9 @@ def many(run, tmp):
     check("a text and a model to one name", run("optimize", tmp / "a.rlt", good[0], "-o", out)[0] == 2)
     check("a file is no folder", run("optimize", *good, "-o", table)[0] == 2 and table.read_text().startswith("input,"))
     check("no folder given", run("optimize", *good, bad)[0] == 2)
+    status, _, err = run("optimize", *good)
+    check("nor for two, of which none is written over", status == 2 and "where does the result go? -o DIR/" in err and good[1].read_bytes() == CNN.read_bytes())
+    check("IN OUT, without a command", run(good[0], tmp / "short.onnx", "-q")[0] == 0 and (tmp / "short.onnx").read_bytes() == single)
     check("stdin among them", run("optimize", "-", good[0], "-o", out)[0] == 2)
     check("one certificate for many", run("optimize", *good, "-o", out, "--proof", tmp / "p")[0] == 2)
     shutil.rmtree(out)
@@ -80,7 +83,7 @@ def outputs(run, tmp):
             check(f"{words[0]} {words[-1]} over the model", status == 2 and not out and "would write over" in err)
     check("and the model is as it was", model.read_bytes() == CNN.read_bytes() and not new.exists())
     for words in (["-o", new, "--json", new], ["-o", new, "--json", tmp / "x", "--proof", tmp / "x"], [new, "--proof", new]):
-        status, _, err = run("optimize", model, *words)
+        status, _, err = run(*(["optimize"] if words[0] == "-o" else []), model, *words)
         check("two outputs to one file", status == 2 and "would both go to" in err and not new.exists())
     check("a device takes what comes", run("optimize", model, "-o", new, "-q", "--json", "/dev/null", "--proof", "/dev/null") == (0, b"", ""))
     status, _, err = run("optimize", model, new, "-o", tmp / "out.onnx")
@@ -426,7 +429,7 @@ def main():
         check("a table on stdout, nothing on stderr", status == 0 and b"conversions needed" in out and not err)
         status, out, err = run("optimize", "-", "-o", "-", stdin=model)
         check("a model from stdin to stdout, the table on stderr", status == 0 and out == made and "conversions needed" in err)
-        check("the same with -q, and no table", run("optimize", "-", "-", "-q", stdin=model) == (0, made, ""))
+        check("the same with -q, and no table", run("-", "-", "-q", stdin=model) == (0, made, ""))
         check("what is not better goes through as it is", run("optimize", "-", "-o", "-", "-q", stdin=made) == (0, made, ""))
         turned = run("optimize", CNN, "-o", "-", "-q", "--input-layout", "image=nhwc->nchw")[1]
         check("a changed interface goes to stdout, too", turned not in (made, model, b""))
