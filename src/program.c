@@ -5,6 +5,7 @@
  *   relayout: FILE: message
  *
  * and leaves no output file behind.  The exit status is the rl_status (base.h). */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,6 +81,17 @@ static rl_status run(rl_line *l, const rl_command *c) {
     return s;
 }
 
+/* What is still in the buffer goes out, and what was lost of it before is said here, whichever command wrote it. */
+static rl_status end_output(const rl_line *l, rl_status s) {
+    char text[256];
+    errno = 0;
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (s != RL_OK || !lost) return s;
+    snprintf(text, sizeof text, "stdout: %s", errno ? strerror(errno) : "a part of it was not written");
+    rl_complain(l, NULL, text);
+    return RL_EIO;
+}
+
 rl_status rl_program(int argc, char **argv) {
     rl_line l = {.run = {.find = rl_backend_find, .rtol = 1e-4, .atol = -1}, .around = 3};
     const rl_command *c;
@@ -87,6 +99,5 @@ rl_status rl_program(int argc, char **argv) {
     rl_status s = rl_line_parse(&l, argc, argv, &c, &done);
     if (s == RL_OK && !done) s = rl_line_check_outputs(&l);
     if (s == RL_OK && !done) s = run(&l, c);
-    if (s == RL_OK && fflush(stdout) != 0) s = RL_EIO;
-    return s;
+    return end_output(&l, s);
 }

@@ -155,6 +155,16 @@ def weights_model(path, data=None, n=4096):
     return path
 
 
+def lost(prog):
+    """A full stdout: every command says so."""
+    for words in (["--help"], ["--man"], ["stats", "--help"], ["run", "--man"], ["--version"], ["stats", "--version"], ["passes"], ["ops"], ["targets"], ["completion", "zsh"],
+                  ["completion", "words"], ["layout", "describe", "f32[2]"], ["layout", "draw", "f32[2]"], ["layout", "compare", "f32[2]", "f32[2]"],
+                  ["layout", "offset", "f32[2]", "--index", "1"], ["bench-move", "--list"], ["stats", CNN]):
+        with open("/dev/full", "w") as full:
+            r = subprocess.run([prog, *map(str, words)], stdout=full, stderr=subprocess.PIPE)
+        check(f"{' '.join(map(str, words))} to a full stdout", (r.returncode, r.stderr) == (3, f"relayout: {f'{CNN}: ' if CNN in words else ''}stdout: No space left on device\n".encode()))
+
+
 def external(run, tmp):
     """--external-data: where weights go, and that nothing of the input is lost."""
     want = {t.name: numpy_helper.to_array(t) for t in onnx.load(weights_model(tmp / "in" / "inline.onnx")).graph.initializer}
@@ -484,6 +494,7 @@ def main():
         (Path(tmp) / "compare").mkdir()
         compared(prog, run, Path(tmp) / "compare")
         colours(prog, run)
+        lost(prog)
         completion(prog, run, Path(tmp))
         pages(run)
         helps(run)
