@@ -319,8 +319,11 @@ static bool write_directly(const char *path, const rl_span *s, size_t n) {
 rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n, const rl_sources *from) {
     char target[PATH_MAX];
     struct stat st;
-    /* A link stays a link; what it names is replaced. */
+    /* A link stays a link; what it names is replaced. One that leads nowhere names nothing that could be. */
     bool exists = stat(path, &st) == 0, ok;
+    int why = errno;
+    if (!exists && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return rl_fail(ctx, RL_EIO, "%.400s: cannot write: a link that leads to no file: %s", path, strerror(why));
     if (exists && S_ISDIR(st.st_mode)) {
         ok = false;
         errno = EISDIR;

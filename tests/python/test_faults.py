@@ -112,6 +112,19 @@ def permissions(f):
     f.prog = prog
 
 
+def nowhere(f):
+    """Links stay links: those that lead to no file are refused."""
+    links = {"dangling": ("gone.onnx", "No such file"), "away": ("gone/x.onnx", "No such file"), "loop": ("pool", "levels of symbolic links"), "pool": ("loop", "levels of symbolic links")}
+    for name, (to, _) in links.items():
+        (f.folder / name).symlink_to(to)
+    for name, (to, why) in links.items():
+        f.refused(f.run("-o", f.folder / name), f"a link {name}", f"{name}: cannot write: a link that leads to no file", why)
+        f.refused(f.run("-o", f.folder / "made.onnx", "--target", "onnx", "--proof", f.folder / name), f"a certificate to a link {name}", name, why)
+        f.check(os.readlink(f.folder / name) == to and not (f.folder / "gone.onnx").exists(), f"the link {name} stays")
+    for name in [*links, "made.onnx"]:
+        (f.folder / name).unlink()
+
+
 def onto_itself(f):
     path, link = f.folder / "itself.onnx", f.folder / "link.onnx"
     for out in (path, link):
@@ -175,7 +188,7 @@ def main():
     args = args.parse_args()
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
         f = Faults(common.program(args), Path(tmp))
-        for part in (refusals, cut_short, permissions, onto_itself, together, slow_proof):
+        for part in (refusals, cut_short, permissions, nowhere, onto_itself, together, slow_proof):
             part(f)
             f.check(not f.left(), f"{part.__name__}: left {f.left()}")
         early, written, stayed = killed(f, args.kills)
