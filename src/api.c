@@ -132,7 +132,7 @@ static rl_status write_file(job *j, size_t *nbyte) {
     struct stat st;
     bool moves = rl_onnx_moves_data(j->o.external_data);
     if (moves && !j->made.changed) RL_TRY(read_turned(j)); /* passes may have left the graph half-written */
-    RL_TRY(moves || j->made.changed ? rl_onnx_write(j->g, j->path, j->o.external_data) : rl_onnx_copy(j->g, j->path));
+    RL_TRY(moves || j->made.changed ? rl_onnx_write(j->g, j->path, j->o.external_data, NULL) : rl_onnx_copy(j->g, j->path, NULL));
     *nbyte = stat(j->path, &st) == 0 ? (size_t)st.st_size : 0;
     return RL_OK;
 }

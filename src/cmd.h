@@ -188,8 +188,11 @@ rl_status rl_line_read(rl_line *l, rl_graph **g);
 rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g);
 /* RL_EUSAGE where the model would come on stdin. */
 rl_status rl_line_wants_file(const rl_line *l, const char *command);
-/* Before anything is done: no two outputs go to one place, and no REPORT to an operand's. */
+/* Before anything is done, and again where -o was a folder: no two outputs go to one place, none to what an option reads, and no REPORT to
+ * an operand's. What only the model says, where its external data is, is checked as it is read. */
 rl_status rl_line_check_outputs(const rl_line *l);
+/* The paths that data of the written model does not go to, for rl_onnx_write; in mem. */
+const char *const *rl_line_taken(const rl_line *l, rl_arena *mem);
 /* An output of the command is "-": nothing else goes there. */
 bool rl_line_takes_stdout(const rl_line *l);
 /* A file, or stdin. */

@@ -56,6 +56,12 @@ static rl_status check_names(const batch *b) {
     for (int i = 1; i < n; i++)
         if (strcmp(all[i].out, all[i - 1].out) == 0)
             return rl_usage_error(l, "optimize: %s and %s would both go to %s", all[i - 1].in, all[i].in, all[i].out);
+    rl_line one = *l;
+    one.nfile = 0; /* those have been looked at */
+    for (int i = 0; i < n; i++) {
+        one.out = all[i].out;
+        RL_TRY(rl_line_check_outputs(&one));
+    }
     return RL_OK;
 }
 
@@ -102,7 +108,6 @@ static void work(const batch *b, int i) {
     one.in = b->l->file[i];
     one.out = b->out[i];
     one.row = row;
-    one.json = NULL;
     one.start = rl_seconds();
     one.ctx->host.user = &one; /* warnings are about this model */
     row->status = rl_optimize_one(&one);

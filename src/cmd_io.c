@@ -2,11 +2,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
 #include "fix.h"
+#include "onnx_internal.h"
+#include "target.h"
 #include "text.h"
 
 bool rl_is_stdio(const char *path) {
@@ -19,6 +20,85 @@ bool rl_has_ending(const char *path, const char *ending) {
 }
 
 bool rl_is_text(const char *path) { return rl_has_ending(path, ".rlt"); }
+
+/* ---- where things go ---- */
+
+static const char *written_by(const rl_line *l, const rl_option *o) {
+    bool writes = o->kind == RL_K_RESULT || o->kind == RL_K_REPORT;
+    return writes && o->commands & l->asked->bit ? *(const char *const *)((const char *)l + o->field) : NULL;
+}
+
+bool rl_line_takes_stdout(const rl_line *l) {
+    bool takes = false;
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const char *path = written_by(l, &rl_optiontable[i]);
+        takes |= path && rl_is_stdio(path);
+    }
+    return takes;
+}
+
+/* A file that the k-th use of an option reads; NULL: none. */
+static const char *read_by(const rl_line *l, const rl_option *o, uint32_t k) {
+    const void *field = (const char *)l + o->field;
+    bool list = o->kind == RL_K_LIST && field == &l->inputs;
+    if (!(o->commands & l->asked->bit) || k >= (list ? l->inputs.n : 1)) return NULL;
+    const char *value = list ? strchr(l->inputs.item[k], '=') : NULL;
+    if (value) return value + 1;
+    if (o->kind != RL_K_FILE && o->kind != RL_K_TARGET) return NULL;
+    value = *(const char *const *)field;
+    return value && (o->kind == RL_K_FILE || rl_target_is_file(value)) ? value : NULL;
+}
+
+const char *const *rl_line_taken(const rl_line *l, rl_arena *mem) {
+    struct { const char **p; uint32_t n, cap; } all = {0};
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const rl_option *o = &rl_optiontable[i];
+        const char *path = o->kind == RL_K_REPORT ? written_by(l, o) : NULL;
+        if (path && !rl_is_stdio(path)) rl_push(mem, all, path);
+        for (uint32_t k = 0; (path = read_by(l, o, k)); k++) rl_push(mem, all, path);
+    }
+    rl_push(mem, all, NULL);
+    return all.p;
+}
+
+/* An output over something that an option reads. */
+static rl_status check_read(const rl_line *l, const rl_option *o, const char *path) {
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const char *file;
+        for (uint32_t k = 0; (file = read_by(l, &rl_optiontable[i], k)); k++)
+            if (rl_file_same_place(path, file)) return rl_usage_error(l, "%s: --%s would write over %s, which --%s reads", l->asked->name, o->name, file, rl_optiontable[i].name);
+    }
+    return RL_OK;
+}
+
+/* An output over the model's external data, of which the model has to be read to know. */
+static rl_status check_data(const rl_line *l, const rl_graph *g) {
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const rl_option *o = &rl_optiontable[i];
+        const char *path = written_by(l, o), *data = path && !rl_is_stdio(path) ? rl_onnx_data_at(g, path) : NULL;
+        if (data) return rl_fail(l->ctx, RL_EUSAGE, "%s: --%s would write over %s, which is its external data", l->in, o->name, data);
+    }
+    return RL_OK;
+}
+
+rl_status rl_line_check_outputs(const rl_line *l) {
+    const char *command = l->asked->name;
+    for (uint32_t i = 0; i < rl_noption; i++) {
+        const rl_option *o = &rl_optiontable[i];
+        const char *path = written_by(l, o);
+        for (uint32_t k = 0; path && k < i; k++) {
+            const char *other = written_by(l, &rl_optiontable[k]);
+            if (!other) continue;
+            if (rl_is_stdio(path) && rl_is_stdio(other)) return rl_usage_error(l, "%s: only one thing can go to stdout", command);
+            if (rl_file_same_place(path, other))
+                return rl_usage_error(l, "%s: --%s and --%s would both go to %s", command, rl_optiontable[k].name, o->name, path);
+        }
+        for (int k = 0; path && o->kind == RL_K_REPORT && k < l->nfile; k++)
+            if (rl_file_same_place(path, l->file[k])) return rl_usage_error(l, "%s: --%s would write over %s", command, o->name, l->file[k]);
+        if (path) RL_TRY(check_read(l, o, path));
+    }
+    return RL_OK;
+}
 
 /* ---- models ---- */
 
@@ -62,6 +142,7 @@ static rl_status read_model(rl_line *l, bool second, rl_graph **g) {
     double start = rl_seconds();
     *g = NULL;
     rl_status s = rl_is_text(l->in) ? read_text(l->ctx, l->in, g) : read_onnx(l, g);
+    if (s == RL_OK) s = check_data(l, *g);
     if (s == RL_OK) s = fix_dims(l, second, *g);
     l->read_time = rl_seconds() - start;
     return s;
@@ -81,50 +162,6 @@ rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g) {
 
 rl_status rl_line_wants_file(const rl_line *l, const char *command) {
     return rl_is_stdio(l->in) ? rl_usage_error(l, "%s reads no model from stdin", command) : RL_OK;
-}
-
-/* ---- where things go ---- */
-
-static const char *written_by(const rl_line *l, const rl_option *o) {
-    bool writes = o->kind == RL_K_RESULT || o->kind == RL_K_REPORT;
-    return writes && o->commands & l->asked->bit ? *(const char *const *)((const char *)l + o->field) : NULL;
-}
-
-/* Under any of its names; devices take what comes. */
-static bool same_file(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-static bool same_new_file(const char *a, const char *b) {
-    return strcmp(a, b) == 0 && access(a, F_OK) != 0;
-}
-
-bool rl_line_takes_stdout(const rl_line *l) {
-    bool takes = false;
-    for (uint32_t i = 0; i < rl_noption; i++) {
-        const char *path = written_by(l, &rl_optiontable[i]);
-        takes |= path && rl_is_stdio(path);
-    }
-    return takes;
-}
-
-rl_status rl_line_check_outputs(const rl_line *l) {
-    const char *command = l->asked->name;
-    for (uint32_t i = 0; i < rl_noption; i++) {
-        const rl_option *o = &rl_optiontable[i];
-        const char *path = written_by(l, o);
-        for (uint32_t k = 0; path && k < i; k++) {
-            const char *other = written_by(l, &rl_optiontable[k]);
-            if (!other) continue;
-            if (rl_is_stdio(path) && rl_is_stdio(other)) return rl_usage_error(l, "%s: only one thing can go to stdout", command);
-            if (same_file(path, other) || same_new_file(path, other))
-                return rl_usage_error(l, "%s: --%s and --%s would both go to %s", command, rl_optiontable[k].name, o->name, path);
-        }
-        for (int k = 0; path && o->kind == RL_K_REPORT && k < l->nfile; k++)
-            if (same_file(path, l->file[k])) return rl_usage_error(l, "%s: --%s would write over %s", command, o->name, l->file[k]);
-    }
-    return RL_OK;
 }
 
 /* ---- texts ---- */

@@ -41,22 +41,22 @@ static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64
 
 /* What nothing improved has no bytes to copy where it was text, or has another interface or sizes now; and a pass may have left its
  * graph half-written: it is read again. */
-static rl_status write_again(rl_line *l, uint64_t *nbyte) {
+static rl_status write_again(rl_line *l, const char *const *taken, uint64_t *nbyte) {
     rl_graph *g;
     rl_status s = read_turned(l, &g);
-    if (s == RL_OK) s = rl_is_stdio(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out, l->external);
+    if (s == RL_OK) s = rl_is_stdio(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out, l->external, taken);
     rl_graph_free(g);
     return s;
 }
 
 /* The input's bytes where nothing changed. */
-static rl_status write_model(rl_line *l, rl_graph *g, bool changed, uint64_t *nbyte) {
+static rl_status write_model(rl_line *l, rl_graph *g, bool changed, const char *const *taken, uint64_t *nbyte) {
     struct stat st;
     *nbyte = 0;
     bool again = rl_is_text(l->in) || rl_interface_changed(&l->io) || g->sized || rl_onnx_moves_data(l->external);
-    if (!changed && again) RL_TRY(write_again(l, nbyte));
+    if (!changed && again) RL_TRY(write_again(l, taken, nbyte));
     else if (rl_is_stdio(l->out)) RL_TRY(write_piped(l, g, changed, nbyte));
-    else RL_TRY(changed ? rl_onnx_write(g, l->out, l->external) : rl_onnx_copy(g, l->out));
+    else RL_TRY(changed ? rl_onnx_write(g, l->out, l->external, taken) : rl_onnx_copy(g, l->out, taken));
     if (!rl_is_stdio(l->out) && stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
     return RL_OK;
 }
@@ -67,6 +67,7 @@ typedef struct {
     rl_timing time[RL_LEN(((rl_outcome *)0)->time) + 2];
     rl_report r;
     rl_text json, table, checked;
+    const char *const *taken; /* rl_line_taken */
 } optimized;
 
 static void print_reports(optimized *x) {
@@ -82,6 +83,7 @@ static rl_status prepare_reports(const rl_line *l, const rl_graph *g, const rl_o
     uint32_t n = 1;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     x->json.mem = x->table.mem = &x->mem;
+    x->taken = rl_line_taken(l, &x->mem);
     x->r = (rl_report){.in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective};
     rl_summarize(o, &l->io, &x->mem, &x->r);
     x->r.changed |= g->sized;
@@ -148,7 +150,7 @@ static rl_status write_all(rl_line *l, rl_graph *g, const rl_outcome *o, optimiz
     if (l->check) RL_TRY(check_result(l, g, o->changed, x));
     RL_TRY(prepare_reports(l, g, o, x));
     double start = rl_seconds();
-    RL_TRY(write_model(l, g, o->changed, &x->r.out_bytes));
+    RL_TRY(write_model(l, g, o->changed, x->taken, &x->r.out_bytes));
     x->time[x->r.ntime - 1].seconds = rl_seconds() - start;
     if (l->proof) RL_TRY(rl_line_write(l, l->proof, &o->proof.text[0]));
     return write_reports(l, x);
@@ -196,6 +198,7 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
     if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) {
         RL_TRY(rl_make_dir(l));
         l->out = rl_path_in(mem, l->out, l->in);
+        RL_TRY(rl_line_check_outputs(l));
     }
     if (l->external && rl_is_stdio(l->out)) return rl_usage_error(l, "optimize: --external-data: a model on stdout has no folder");
     return l->csv ? rl_usage_error(l, "optimize: --csv is for several models") : RL_OK;

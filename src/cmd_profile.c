@@ -60,7 +60,7 @@ static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
     if (l->out && as_is) fprintf(stderr, "relayout: nothing takes less than what runs without a plan: %s has none\n", l->out);
     else if (l->out && slower)
         fprintf(stderr, "relayout: the plan took %.3f ms at least, and without one %.3f: %s has none\n", p->plan_least_ms, p->default_least_ms, l->out);
-    if (l->out && !rl_is_stdio(l->out)) RL_TRY(rl_onnx_copy(g, l->out)); /* external data goes along */
+    if (l->out && !rl_is_stdio(l->out)) RL_TRY(rl_onnx_copy(g, l->out, rl_line_taken(l, &g->mem))); /* external data goes along */
     if (l->out) RL_TRY(rl_line_write(l, l->out, &model));
     if (l->plan && p->fast) RL_TRY(rl_line_write(l, l->plan, &p->plan));
     if (l->proof && p->fast) RL_TRY(rl_line_write(l, l->proof, &proof));

@@ -22,12 +22,15 @@ rl_status rl_onnx_read_bytes(rl_ctx *ctx, const void *p, size_t n, const char *d
 
 /* Writes g to path by a temporary file in the same folder, fsync and rename: path is the old file or the whole new one. Protects
  * itself (base.h), as rl_onnx_copy does.  external: where the data of initializers goes (onnx_external.c): "keep" or NULL, "inline", a
- * file's name beneath path's folder, or a folder's with its /. Data that did not change is copied from file to file. */
-rl_status rl_onnx_write(const rl_graph *g, const char *path, const char *external);
+ * file's name beneath path's folder, or a folder's with its /. Data that did not change is copied from file to file.  taken: paths, then
+ * NULL, that data does not go to, or NULL; nor does the model go over a file of g's data. */
+rl_status rl_onnx_write(const rl_graph *g, const char *path, const char *external, const char *const *taken);
 /* Does this value of `external` write a model anew that did not change? */
 bool rl_onnx_moves_data(const char *external);
 /* Writes the model as it was read, whatever became of g; like rl_onnx_write, its external data goes along to another folder. */
-rl_status rl_onnx_copy(const rl_graph *g, const char *path);
+rl_status rl_onnx_copy(const rl_graph *g, const char *path, const char *const *taken);
+/* The file of external data of g that path is, under any of its names; NULL: none, or no memory to find out. */
+const char *rl_onnx_data_at(const rl_graph *g, const char *path);
 /* The bytes that rl_onnx_write would write, in mem. */
 rl_status rl_onnx_pack(const rl_graph *g, rl_arena *mem, rl_span *out);
 /* The file's bytes, unchanged (where no pass improved the model). */

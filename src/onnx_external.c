@@ -166,19 +166,39 @@ static rl_status check_locations(rl_writer *w, locations *l) {
 }
 
 /* The input's files: what is mapped may be copied from, and none is written over. */
-static void find_sources(rl_writer *w, const struct rl_onnx *o, rl_sources *out) {
-    rl_hash seen = {.mem = w->mem};
+static void find_sources(rl_arena *mem, const struct rl_onnx *o, rl_sources *out) {
+    rl_hash seen = {.mem = mem};
     for (const rl_mapping *m = o ? o->mapping : NULL; m; m = m->next) {
-        rl_str path = !m->key ? o->path : *m->key == '/' ? m->key : rl_internf(w->ctx, "%s%s", o->dir, m->key);
-        rl_push(w->mem, *out, ((rl_source){m->bytes, path, m->id}));
+        rl_str path = !m->key ? o->path : *m->key == '/' ? m->key : rl_internf(mem->ctx, "%s%s", o->dir, m->key);
+        rl_push(mem, *out, ((rl_source){m->bytes, path, m->id}));
     }
     for (uint32_t i = 0; o && o->dir && i < o->location.n; i++) {
         struct stat st;
-        rl_str path = rl_internf(w->ctx, "%s%.*s", o->dir, (int)o->location.p[i].n, o->location.p[i].p);
+        rl_str path = rl_internf(mem->ctx, "%s%.*s", o->dir, (int)o->location.p[i].n, o->location.p[i].p);
         if (rl_hash_get(&seen, (uint64_t)(uintptr_t)path) != RL_NONE) continue;
         rl_hash_put(&seen, (uint64_t)(uintptr_t)path, 1);
-        if (stat(path, &st) == 0) rl_push(w->mem, *out, ((rl_source){{0}, path, {st.st_dev, st.st_ino}}));
+        if (stat(path, &st) == 0) rl_push(mem, *out, ((rl_source){{0}, path, {st.st_dev, st.st_ino}}));
     }
+}
+
+/* The one of these that path is, but for the model itself. */
+static const char *data_at(const struct rl_onnx *o, const rl_sources *from, const char *path) {
+    struct stat st;
+    if (!o || stat(path, &st) != 0) return NULL;
+    for (uint32_t i = 0; i < from->n; i++)
+        if (from->p[i].path != o->path && from->p[i].id.dev == st.st_dev && from->p[i].id.ino == st.st_ino) return from->p[i].path;
+    return NULL;
+}
+
+const char *rl_onnx_data_at(const rl_graph *g, const char *path) {
+    rl_arena tmp;
+    rl_sources from = {0};
+    if (RL_PROTECT(g->ctx)) return NULL;
+    rl_arena_init(&tmp, g->ctx);
+    find_sources(&tmp, g->onnx, &from);
+    const char *found = data_at(g->onnx, &from, path);
+    rl_arena_free(&tmp);
+    return found;
 }
 
 static rl_status carry(rl_ctx *ctx, const struct rl_onnx *o, const char *dir, rl_str location, const rl_sources *from, bool *made) {
@@ -209,11 +229,27 @@ static uint32_t list_file(const rl_writer *w, uint32_t first, rl_span *out) {
 
 typedef struct { rl_str location; bool made; } written;
 
+/* No two things go to one file, and none over the input's data. */
+static rl_status check_places(rl_writer *w, const struct rl_onnx *o, const char *path, rl_str dir, const locations *l, const rl_sources *from) {
+    const char *data = data_at(o, from, path);
+    if (data) return rl_fail(w->ctx, RL_EUSAGE, "the model would go over %.400s, which is its external data", data);
+    for (uint32_t i = 0; i < w->placed.n + l->n; i++) {
+        rl_str name = i < w->placed.n ? w->placed.p[i].location : l->p[i - w->placed.n];
+        if (i && i < w->placed.n && name == w->placed.p[i - 1].location) continue;
+        rl_str place = rl_internf(w->ctx, "%s%s", dir, name);
+        if (rl_file_same_place(place, path)) return rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': that is the model itself", name);
+        for (const char *const *t = w->taken; t && *t; t++)
+            if (rl_file_same_place(place, *t)) return rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s' and something else would both go to %.400s", name, *t);
+    }
+    return RL_OK;
+}
+
 /* Data first, the model last; what was not there before goes again where something fails. */
 static rl_status write_all(rl_writer *w, const struct rl_onnx *o, const char *path, const locations *l) {
     rl_str dir = rl_file_dir(w->ctx, path);
     rl_sources from = {0};
-    find_sources(w, o, &from);
+    find_sources(w->mem, o, &from);
+    RL_TRY(check_places(w, o, path, dir, l, &from));
     written *done = rl_new(w->mem, written, l->n + w->placed.n + 1);
     rl_span *spans = rl_new(w->mem, rl_span, 2 * w->placed.n + 1);
     rl_status status = RL_OK;
@@ -245,7 +281,7 @@ bool rl_onnx_moves_data(const char *external) {
     return external && strcmp(external, "keep") != 0;
 }
 
-static rl_status choose_mode(rl_writer *w, const char *path, const char *external) {
+static rl_status choose_mode(rl_writer *w, const char *external) {
     size_t n = external ? strlen(external) : 0;
     w->mode = RL_DATA_KEEP;
     if (!rl_onnx_moves_data(external)) return RL_OK;
@@ -253,9 +289,8 @@ static rl_status choose_mode(rl_writer *w, const char *path, const char *externa
     if (strcmp(external, "inline") == 0) return RL_OK;
     w->mode = n && external[n - 1] == '/' ? RL_DATA_FOLDER : RL_DATA_FILE;
     w->external = rl_internz(w->ctx, external);
-    if (!rl_file_is_beneath(external))
-        return rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': its name is that of a file beneath the model's folder", external);
-    return strcmp(external, last_part(path)) == 0 ? rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': that is the model itself", external) : RL_OK;
+    if (rl_file_is_beneath(external)) return RL_OK;
+    return rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': its name is that of a file beneath the model's folder", external);
 }
 
 /* Does the model refer to a file of this name, or does one lie in its own folder, which may be another model's? */
@@ -295,12 +330,12 @@ static rl_status write_model(rl_writer *w, const rl_graph *g, const char *path, 
     return write_all(w, o, path, &l);
 }
 
-static rl_status write_with(const rl_graph *g, const char *path, bool same, const char *external) {
+static rl_status write_with(const rl_graph *g, const char *path, bool same, const char *external, const char *const *taken) {
     rl_arena tmp;
-    rl_writer w = {.ctx = g->ctx, .mem = &tmp, .main = g};
+    rl_writer w = {.ctx = g->ctx, .mem = &tmp, .main = g, .taken = taken};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM; /* nothing was written: that is the last to be done */
     rl_arena_init(&tmp, g->ctx);
-    rl_status status = choose_mode(&w, path, external);
+    rl_status status = choose_mode(&w, external);
     if (status == RL_OK) status = write_model(&w, g, path, same, &tmp);
     rl_arena_free(&tmp);
     if (status == RL_OK) return status;
@@ -309,12 +344,12 @@ static rl_status write_with(const rl_graph *g, const char *path, bool same, cons
     return strncmp(e, path, RL_MIN(strlen(path), (size_t)400)) == 0 ? status : rl_fail(g->ctx, status, "%.400s: %s", path, e);
 }
 
-rl_status rl_onnx_write(const rl_graph *g, const char *path, const char *external) {
+rl_status rl_onnx_write(const rl_graph *g, const char *path, const char *external, const char *const *taken) {
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    return write_with(g, path, false, external);
+    return write_with(g, path, false, external, taken);
 }
 
-rl_status rl_onnx_copy(const rl_graph *g, const char *path) {
+rl_status rl_onnx_copy(const rl_graph *g, const char *path, const char *const *taken) {
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    return write_with(g, path, g->onnx != NULL, NULL);
+    return write_with(g, path, g->onnx != NULL, NULL, taken);
 }

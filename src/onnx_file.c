@@ -210,6 +210,17 @@ bool rl_file_same_dir(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+bool rl_file_same_place(const char *a, const char *b) {
+    struct stat x, y;
+    char dir[2][PATH_MAX];
+    const char *path[] = {a, b};
+    bool there = stat(a, &x) == 0, other = stat(b, &y) == 0;
+    if (there && other) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    if (there || other || strcmp(a + dir_length(a), b + dir_length(b)) != 0) return false;
+    for (int i = 0; i < 2; i++) snprintf(dir[i], sizeof dir[i], "%.*s.", (int)dir_length(path[i]), path[i]);
+    return rl_file_same_dir(dir[0], dir[1]);
+}
+
 /* The k-th of some names in the folder of target that no other program and no other run makes at the same time. False: too long. */
 static bool temp_name(const char *target, uint64_t k, char *temp, size_t size) {
     struct timespec t;

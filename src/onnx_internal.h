@@ -93,6 +93,8 @@ void rl_file_forget(rl_span s);
 /* Maps dir/location. Unless any: the location has no "..", no symbolic link on the way, and one hard link. */
 rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out, rl_fileid *id);
 /* Writes n spans, one after the other, as rl_file_write does; from: files that they may lie in, or NULL. */
+/* Would both be one file: under any of its names where it is there, else in one folder under one name? Devices take what comes. */
+bool rl_file_same_place(const char *a, const char *b);
 rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n, const rl_sources *from);
 /* Writes bytes to dir/location unless the same bytes are there; *made: there was nothing. Other bytes: RL_EIO. */
 rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, const rl_sources *from, bool *made);

@@ -502,7 +502,7 @@ static rl_status put_model(rl_writer *w, const rl_graph *g) {
 
 /* What protobuf cannot hold is refused, unless the input was such a file already. */
 rl_status rl_writer_list(rl_writer *w, const rl_graph *g, rl_arena *mem) {
-    *w = (rl_writer){.ctx = g->ctx, .mem = mem, .main = g, .mode = w->mode, .external = w->external};
+    *w = (rl_writer){.ctx = g->ctx, .mem = mem, .main = g, .mode = w->mode, .external = w->external, .taken = w->taken};
     w->fresh.mem = w->used.mem = w->places.mem = mem;
     RL_TRY(put_model(w, g));
     if (w->total > INT32_MAX && !(g->onnx && g->onnx->bytes.n > INT32_MAX))

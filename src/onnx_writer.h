@@ -23,6 +23,7 @@ typedef struct { rl_span bytes; uint64_t offset; rl_str location; } rl_placed;
 typedef struct {
     rl_ctx *ctx;
     rl_arena *mem;
+    const char *const *taken; /* rl_onnx_write's */
     const rl_graph *main;
     struct { rl_span *p; uint32_t n, cap; } chunk;
     uint64_t total;   /* bytes of all chunks */

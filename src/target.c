@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "layout.h"
 #include "ops.h"
@@ -189,8 +190,7 @@ static rl_status apply(reader *r, const row *x) {
     return kinds[k].apply(r, &r->all->p[r->all->n - 1], x);
 }
 
-rl_status rl_targets_builtin(rl_arena *mem, rl_targets *all) {
-    static const row rows[] = {
+static const row builtin_rows[] = {
 #define TARGET(t, summary) {"TARGET", {#t, summary}},
 #define LIKE(t, other) {"LIKE", {#t, #other}},
 #define CHARGE(t, form, tenths) {"CHARGE", {#t, #form, #tenths}},
@@ -204,11 +204,13 @@ rl_status rl_targets_builtin(rl_arena *mem, rl_targets *all) {
 #undef MOVE
 #undef FORM
 #undef RUN
-    };
+};
+
+rl_status rl_targets_builtin(rl_arena *mem, rl_targets *all) {
     reader r = {mem, all, "targets.def: row", all->n, 0};
-    for (size_t i = 0; i < RL_LEN(rows); i++) {
+    for (size_t i = 0; i < RL_LEN(builtin_rows); i++) {
         r.line = (uint32_t)i + 1;
-        RL_TRY(apply(&r, &rows[i]));
+        RL_TRY(apply(&r, &builtin_rows[i]));
     }
     return RL_OK;
 }
@@ -285,15 +287,18 @@ rl_status rl_targets_parse(rl_arena *mem, const char *file, const char *s, size_
     return all->n > r.first ? RL_OK : fail(&r, "no TARGET stands here");
 }
 
-static bool is_path(const char *name) {
+bool rl_target_is_file(const char *name) {
     size_t n = strlen(name);
-    return strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".def") == 0);
+    if (strchr(name, '/') || (n > 4 && strcmp(name + n - 4, ".def") == 0)) return true;
+    for (size_t i = 0; i < RL_LEN(builtin_rows); i++)
+        if (strcmp(builtin_rows[i].kind, "TARGET") == 0 && strcmp(builtin_rows[i].arg[0], name) == 0) return false;
+    return access(name, F_OK) == 0;
 }
 
 rl_status rl_target_find(rl_arena *mem, const char *name, const rl_target **out) {
     rl_targets all = {0};
     RL_TRY(rl_targets_builtin(mem, &all));
-    if (is_path(name)) {
+    if (rl_target_is_file(name)) {
         rl_text t = {.mem = mem};
         RL_TRY(rl_file_read(name, &t));
         RL_TRY(rl_targets_parse(mem, name, t.p, t.n, &all));

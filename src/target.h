@@ -85,7 +85,9 @@ rl_status rl_targets_builtin(rl_arena *mem, rl_targets *all);
 /* Reads rows and appends their targets; messages are "file:line: what". */
 rl_status rl_targets_parse(rl_arena *mem, const char *file, const char *s, size_t n, rl_targets *all);
 void rl_target_print(const rl_target *t, rl_text *out);
-/* The target of this name, or the last one of the file that `name` is the path of (it has a / or ends in .def). */
+/* Is that the path of a file: it has a /, ends in .def, or is no target's name and there? */
+bool rl_target_is_file(const char *name);
+/* The target of this name, or the last one of the file that `name` is the path of. */
 rl_status rl_target_find(rl_arena *mem, const char *name, const rl_target **out);
 
 /* Tenths of the time in which an ordinary conversion moves one byte: what a conversion of so many bytes takes. */

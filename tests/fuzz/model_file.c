@@ -31,7 +31,7 @@ static rl_status write_model(rl_ctx *ctx, char **argv, int argc) {
     else RL_TRY(rl_file_read(argv[1], &t));
     rl_graph *g = model_make(ctx, (const uint8_t *)t.p, t.n, &how);
     printf("--target %s --objective %s\n", how.target, how.objective);
-    return rl_onnx_write(g, argv[argc - 1], how.outside ? "model.data" : NULL);
+    return rl_onnx_write(g, argv[argc - 1], how.outside ? "model.data" : NULL, NULL);
 }
 
 int main(int argc, char **argv) {

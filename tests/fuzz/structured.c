@@ -46,7 +46,7 @@ static rl_status write_outside(job *j, const rl_graph *g) {
         return rl_fail(j->ctx, RL_EIO, "no folder");
     }
     snprintf(path, sizeof path, "%s/m.onnx", j->folder);
-    RL_TRY(rl_onnx_write(g, path, "m.data"));
+    RL_TRY(rl_onnx_write(g, path, "m.data", NULL));
     if (RL_PROTECT(j->ctx)) return RL_ENOMEM;
     RL_TRY(rl_file_read(path, &t));
     j->bytes = (rl_span){(const uint8_t *)t.p, t.n};

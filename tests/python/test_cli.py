@@ -98,6 +98,51 @@ def outputs(run, tmp):
           and "none/x: cannot write: No such file" in run("optimize", model, "-o", new, "--json", tmp / "none/x")[2])
 
 
+def inputs(run, tmp):
+    """What is written goes over no file that is read, nor two things to one: external data, files of options."""
+    kept = weights_model(tmp / "e/m.onnx", "w.bin")
+    model, blob, out = kept.read_bytes(), (tmp / "e/w.bin").read_bytes(), tmp / "e/out.onnx"
+    os.link(tmp / "e/w.bin", tmp / "again.bin")
+    (tmp / "mine.def").write_bytes(run("targets", "--target", "onnx")[1].replace(b"onnx", b"mine"))
+    shutil.copy(tmp / "mine.def", tmp / "mine.txt")
+    np.save(tmp / "x.npy", np.zeros([2, 64], np.float32))
+    data, mine, x = tmp / "again.bin", tmp / "mine.def", tmp / "x.npy"
+    os.unlink(data)
+    data.symlink_to("e/w.bin")
+    refused = ((["optimize", "-o", data], "--output would write over"), (["optimize", "-o", out, "--proof", data], "--proof would write over"),
+               (["optimize", "-o", out, "--json", data], "--json would write over"), (["report", "-o", data], "--output would write over"),
+               (["dot", "-o", data], "--output would write over"), (["stats", "--json", data], "--json would write over"),
+               (["explain", "--json", data], "--json would write over"), (["profile", "-o", data], "--output would write over"),
+               (["profile", "--plan", data], "--plan would write over"), (["bench", "--json", data], "--json would write over"),
+               (["reduce", "-o", data, "--if", "false"], "--output would write over"), (["optimize", "-o", f"{tmp}/./e/../e/w.bin"], "--output would write over"),
+               (["optimize", "-o", out, "--target", mine, "--json", mine], "mine.def, which --target reads"), (["optimize", "-o", mine, "--target", mine], "which --target reads"),
+               (["stats", "--target", tmp / "mine.txt", "--json", tmp / "mine.txt"], "which --target reads"),
+               (["bench", "--input", f"x={x}", "--json", x], "x.npy, which --input reads"),
+               (["optimize", "-o", tmp / "new", "--json", f"{tmp}/./new"], "would both go to"),
+               (["optimize", "-o", out, "--external-data", "new.bin", "--json", tmp / "e/new.bin"], "would both go to"),
+               (["optimize", "-o", out, "--external-data", "new.bin", "--proof", tmp / "e/new.bin"], "would both go to"),
+               (["optimize", "-o", tmp / "far.onnx", "--json", tmp / "w.bin"], "would both go to"),
+               (["optimize", "-o", tmp / "w.bin"], "that is the model itself"), (["optimize", "-o", out, "--external-data", "./out.onnx"], "that is the model itself"),
+               (["optimize", "-o", out, "--external-data", "../mine.def", "--target", mine], "beneath the model's folder"),
+               (["optimize", "-o", tmp / "far.onnx", "--external-data", "mine.def", "--target", mine], "would both go to"))
+    before = sorted(tmp.rglob("*"))
+    for words, says in refused:
+        status, text, err = run(words[0], kept, *words[1:])
+        check(f"{words[0]} {' '.join(str(w).replace(str(tmp), '') for w in words[1:])}: {says}", status == 2 and not text and says in err and err.count("\n") == 1 and sorted(tmp.rglob("*")) == before)
+        if sorted(tmp.rglob("*")) != before:
+            print(err, set(tmp.rglob("*")) - set(before))
+            before = sorted(tmp.rglob("*"))
+    check("all is as it was", kept.read_bytes() == model and (tmp / "e/w.bin").read_bytes() == blob and data.is_symlink())
+    for words in (["a.onnx", "b.onnx", "-o", "many/", "--json", "many/a.onnx"], ["a.onnx", "-o", "many/", "--json", "many/a.onnx"], ["a.onnx", "b.onnx", "-o", "many", "--csv", "many/b.onnx"]):
+        (tmp / "many").mkdir(exist_ok=True)
+        shutil.copy(CNN, tmp / "a.onnx")
+        shutil.copy(CNN, tmp / "b.onnx")
+        status, _, err = run("optimize", *(w if w[0] == "-" else tmp / w if w != "many/" else f"{tmp}/many/" for w in words))
+        check(f"optimize {' '.join(words)}", status == 2 and "would both go to" in err and not list((tmp / "many").iterdir()))
+    status, _, err = run("optimize", kept, tmp / "a.onnx", "-o", tmp / "many", "--json", tmp / "many/w.bin")
+    check("of several, data and the summary", status == 2 and "would both go to" in err and [p.name for p in (tmp / "many").iterdir() if p.suffix == ".onnx"] == ["a.onnx"])
+
+
 def on_terminal(prog, *words, env=None):
     """What the program writes where stdout and stderr are a terminal."""
     ours, theirs = pty.openpty()
@@ -482,6 +527,8 @@ def main():
         many(run, Path(tmp) / "many")
         (Path(tmp) / "outputs").mkdir()
         outputs(run, Path(tmp) / "outputs")
+        (Path(tmp) / "inputs").mkdir()
+        inputs(run, Path(tmp) / "inputs")
         (Path(tmp) / "dying").mkdir()
         dying(prog, run, Path(tmp) / "dying")
         (Path(tmp) / "external").mkdir()

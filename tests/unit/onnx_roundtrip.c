@@ -107,7 +107,7 @@ static rl_status copy(rl_ctx *ctx, char mode, const char *in, const char *out) {
     if (mode == 'r' || mode == 'n') forget(g, mode == 'n');
     struct rl_onnx *kept = g->onnx;
     if (mode == 'n') g->onnx = NULL;
-    status = rl_onnx_write(g, out, NULL);
+    status = rl_onnx_write(g, out, NULL, NULL);
     g->onnx = kept;
     rl_graph_free(g);
     return status;
