@@ -1,4 +1,5 @@
 /* Sessions and comparisons of include/relayout.h: a model that is read and prepared once, and run as often as wanted. */
+#include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -372,15 +373,23 @@ static rl_status verify(rl_ctx *ctx, rl_graph *a, rl_graph *b, const rl_verify_o
     return s;
 }
 
+/* With nan no two numbers would differ, and with infinity only nan. */
+static const char *wrong_tolerance(const rl_verify_options *h) {
+    if (!(h->rtol >= 0 && h->rtol <= DBL_MAX)) return "rl_verify_options.rtol is no tolerance: a finite number above 0, or 0 for the default";
+    if (!(h->atol >= 0 && h->atol <= DBL_MAX)) return "rl_verify_options.atol is no tolerance: a finite number above 0, or 0 for the default";
+    if (h->runs > RL_MOSTCOUNT) return "rl_verify_options.runs is over 1000000, or was below 0";
+    return NULL;
+}
+
 rl_status rl_model_verify(const rl_model *a, const rl_model *b, const rl_verify_options *how, const rl_options *options, rl_result *result) {
     const char *wrong = !a || !b ? "a model is NULL" : how && !how->struct_size ? "rl_verify_options.struct_size is 0: set it to its sizeof" : NULL;
-    RL_TRY(rl_options_check(options, wrong, result));
     rl_verify_options h = {0};
-    rl_options o = rl_options_of(options);
     rl_graph *g[2] = {NULL, NULL};
     if (how) memcpy(&h, how, RL_MIN(how->struct_size, sizeof h));
-    if (h.rtol <= 0) h.rtol = 1e-4;
-    if (h.atol <= 0) h.atol = -1;
+    RL_TRY(rl_options_check(options, wrong ? wrong : wrong_tolerance(&h), result));
+    rl_options o = rl_options_of(options);
+    if (h.rtol == 0) h.rtol = 1e-4;
+    if (h.atol == 0) h.atol = -1;
     rl_ctx *ctx = rl_options_start(&o, RL_MEMORY_RUN, result);
     if (!ctx) return RL_ENOMEM;
     rl_status s = rl_options_read(ctx, &o, a, &g[0]);

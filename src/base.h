@@ -27,6 +27,7 @@
 #include "../include/relayout.h"
 
 #define RL_ENOMEM RL_ELIMIT
+enum { RL_MOSTCOUNT = 1000000 }; /* threads, runs and what else is counted, as somebody asks for them */
 
 typedef struct rl_ctx rl_ctx;
 typedef const char *rl_str; /* interned: two strings are equal iff the pointers are; NULL is "no name" */

@@ -49,7 +49,7 @@ static rl_status set_real(const rl_line *l, const rl_option *o, const char *arg,
 static rl_status set_whole(const rl_line *l, const rl_option *o, const char *arg, void *to) {
     char *end;
     uint32_t least = o->kind == RL_K_COUNT;
-    unsigned long n = strtoul(arg, &end, 10), most = o->kind == RL_K_COUNT ? 1000000 : INT64_MAX;
+    unsigned long n = strtoul(arg, &end, 10), most = o->kind == RL_K_COUNT ? RL_MOSTCOUNT : INT64_MAX;
     if (end == arg || *end || n > most || n < least) return rl_usage_error(l, "--%s '%s' is no number from %u on", o->name, arg, least);
     if (o->kind == RL_K_COUNT) *(uint32_t *)to = (uint32_t)n;
     else *(uint64_t *)to = n;

@@ -1,6 +1,7 @@
 /* See options.h. */
 #include "options.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,15 +13,24 @@ rl_options rl_options_of(const rl_options *o) {
     if (o) memcpy(&all, o, RL_MIN(o->struct_size, sizeof all));
     if (!all.target) all.target = "generic";
     if (!all.objective) all.objective = "nodes";
-    if (all.time_limit <= 0) all.time_limit = 5;
+    if (all.time_limit == 0) all.time_limit = 5;
     if (all.report) *all.report = NULL;
     return all;
 }
 
+/* What is wrong with a value, or NULL; 0 is a default. */
+static const char *wrong_value(const rl_options *o) {
+    if (o->context && !o->context->struct_size) return "rl_context.struct_size is 0: set it to its sizeof";
+    if (!(o->time_limit >= 0 && o->time_limit <= DBL_MAX)) return "rl_options.time_limit is no number of seconds: a finite one above 0, or 0 for the default";
+    if (o->max_memory > PTRDIFF_MAX) return "rl_options.max_memory is more than a process can have, or was below 0";
+    if (o->threads > RL_MOSTCOUNT) return "rl_options.threads is over 1000000, or was below 0";
+    return NULL;
+}
+
 rl_status rl_options_check(const rl_options *o, const char *wrong, rl_result *r) {
-    const rl_context *c = o && o->struct_size >= offsetof(rl_options, dims) ? o->context : NULL;
+    const rl_options all = rl_options_of(o); /* clears the report, too */
     if (!wrong && o && !o->struct_size) wrong = "rl_options.struct_size is 0: set it to its sizeof";
-    if (!wrong && c && !c->struct_size) wrong = "rl_context.struct_size is 0: set it to its sizeof";
+    if (!wrong) wrong = wrong_value(&all);
     if (!wrong) return RL_OK;
     if (r) memset(r, 0, sizeof *r);
     if (r) snprintf(r->error, sizeof r->error, "%s", wrong);

@@ -116,6 +116,11 @@ def _options(target: Optional[str] = None, objective: Optional[str] = None, time
              input_layouts: Optional[Layouts] = None, output_layouts: Optional[Layouts] = None, dims: Optional[Dims] = None,
              input_shapes: Optional[Shapes] = None, threads: int = 1, progress: Optional[Callable[[str], object]] = None,
              log: Optional[Callable[[int, str], object]] = None, external_data: Optional[str] = None) -> tuple:
+    for what, given in (("dims", dims), ("input_shapes", input_shapes)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{what} is a dict, {{name: size}}, not {type(given).__name__}")
+    if not 1 <= index(threads) <= 1000000:
+        raise InvalidArgument(f"threads is a number from 1 to 1000000, not {threads}")
     sizes = tuple(f"{name}={index(n)}".encode() for name, n in (dims or {}).items())
     shapes = tuple(f"{name}={','.join(str(index(n)) for n in shape)}".encode() for name, shape in (input_shapes or {}).items())
     return (target, objective, float(time_limit), max_memory, _layouts(input_layouts), _layouts(output_layouts), sizes, shapes, threads,

@@ -78,7 +78,9 @@ static int strings_of(PyObject *tuple, const char ***out) {
     *out = PyMem_Calloc((size_t)n + 1, sizeof **out);
     for (Py_ssize_t i = 0; *out && i < n; i++) {
         PyObject *bytes = PyTuple_GetItem(tuple, i);
-        if (!((*out)[i] = PyBytes_AsString(bytes))) return 0;
+        char *s; /* a byte 0 in it is a ValueError: what stands behind would be left out without a word */
+        if (PyBytes_AsStringAndSize(bytes, &s, NULL) != 0) return 0;
+        (*out)[i] = s;
     }
     return *out != NULL || (PyErr_NoMemory(), 0);
 }

@@ -82,6 +82,15 @@ def test_errors(model, tmp):
     assert "speed" in raises(ValueError, relayout.optimize, CNN, objective="speed")
     assert "nodim" in raises(relayout.InvalidArgument, relayout.optimize, CNN, dims={"nodim": 1})
     raises(TypeError, relayout.optimize, CNN, dims={"batch": 1.5})
+    assert "a dict" in raises(TypeError, relayout.optimize, CNN, dims="batch=1") and "a dict" in raises(TypeError, relayout.Session, CNN, input_shapes=["image=1"])
+    for bad in (-1, float("nan"), float("inf")):
+        assert "time_limit" in raises(relayout.InvalidArgument, relayout.optimize, CNN, time_limit=bad)
+        assert "rtol" in raises(relayout.InvalidArgument, relayout.verify, CNN, CNN, rtol=bad)
+        assert "atol" in raises(relayout.InvalidArgument, relayout.verify, CNN, CNN, atol=bad)
+    assert "max_memory" in raises(relayout.InvalidArgument, relayout.stats, CNN, max_memory=-1)
+    for bad in (0, -1, 1 << 32):
+        assert "threads" in raises(relayout.InvalidArgument, relayout.Session, CNN, threads=bad)
+    assert "null" in raises(ValueError, relayout.optimize, CNN, dims={"batch\0x": 1})
     raises(relayout.InvalidModel, relayout.optimize, b"no model")
     assert "x.onnx" in raises(OSError, relayout.optimize, tmp / "x.onnx")
     assert "x.onnx" in raises(OSError, relayout.optimize, tmp / "x.onnx", tmp / "y.onnx")

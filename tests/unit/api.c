@@ -1,4 +1,5 @@
 /* The public library as its users have it: the shared object and include/relayout.h, nothing else. */
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,12 @@ static void check_external(const char *in, const char *out) {
     check(rl_optimize_file(in, out, &o, &r) == RL_OK && size_of(out) < size_of(in) / 2, "weights in a file");
     size_t n = size_of(out);
     check(rl_optimize_file(out, out, &o, &r) == RL_EUSAGE && strstr(r.error, "a file of the input") && size_of(out) == n, "the input's weights stay");
+    char data[4096];
+    const char *slash = strrchr(out, '/');
+    snprintf(data, sizeof data, "%.*sapi.bin", slash ? (int)(slash - out) + 1 : 0, out);
+    size_t ndata = size_of(data);
+    o.external_data = NULL;
+    check(rl_optimize_file(out, data, &o, &r) == RL_EUSAGE && strstr(r.error, "its external data") && size_of(data) == ndata, "and where the model would go there");
     o.struct_size = offsetof(rl_options, external_data);
     check(rl_optimize_file(out, out, &o, &r) == RL_OK && size_of(out) == n, "a program that does not know the option");
     o.struct_size = sizeof o;
@@ -80,6 +87,31 @@ static void check_nulls(const char *model) {
           && rl_propagate(1, NULL, &out, &e) == RL_EUSAGE && rl_propagate(1, &d, NULL, &e) == RL_EUSAGE, "formats");
 }
 
+/* Numbers that are none are refused, and what a failed call would have given is NULL then. */
+static void check_refused(const void *in, size_t nin, const char *path, const char *out) {
+    rl_result r;
+    const rl_model m = {path, NULL, 0};
+    const rl_options wrong[] = {{0}, {.struct_size = sizeof *wrong, .context = &(rl_context){0}}, {.struct_size = sizeof *wrong, .time_limit = -1},
+        {.struct_size = sizeof *wrong, .time_limit = (double)NAN}, {.struct_size = sizeof *wrong, .time_limit = (double)INFINITY},
+        {.struct_size = sizeof *wrong, .max_memory = (size_t)-1}, {.struct_size = sizeof *wrong, .threads = (uint32_t)-1}};
+    static const char *const says[] = {"rl_options.struct_size", "rl_context.struct_size", "time_limit", "time_limit", "time_limit", "max_memory", "threads"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        void *bytes = &r;
+        size_t n = 1;
+        char *json = r.error, *why = r.error, *report = r.error;
+        rl_options o = wrong[i];
+        o.report = &report;
+        check(rl_optimize_bytes(in, nin, &bytes, &n, &o, &r) == RL_EUSAGE && strstr(r.error, says[i]), says[i]);
+        check(!bytes && !n && (!report || !o.struct_size), "nothing to free");
+        check(rl_model_stats(&m, &o, &json, &r) == RL_EUSAGE && strstr(r.error, says[i]) && !json, "nor of stats");
+        check(rl_model_explain(&m, NULL, &o, &why, &r) == RL_EUSAGE && strstr(r.error, says[i]) && !why, "nor of explain");
+        check(rl_optimize_file(path, out, &o, &r) == RL_EUSAGE && strstr(r.error, says[i]), "nor a file");
+    }
+    char *json = r.error;
+    void *bytes = &r;
+    check(rl_model_stats(NULL, NULL, &json, &r) == RL_EUSAGE && !json && rl_optimize_bytes(in, nin, &bytes, NULL, NULL, &r) == RL_EUSAGE && !bytes, "nor without a model");
+}
+
 int main(int argc, char **argv) {
     rl_result r;
     rl_options o = {.struct_size = sizeof o, .target = "onnx"};
@@ -117,6 +149,7 @@ int main(int argc, char **argv) {
     o.output_layouts = "probabilities=nhwc";
     check(rl_optimize_file(argv[1], argv[2], &o, &r) == RL_EUSAGE && strstr(r.error, "rank 2"), "an order of another rank");
     check_external(argv[1], argv[2]);
+    check_refused(in, nin, argv[1], argv[2]);
     o = (rl_options){.struct_size = sizeof o, .objective = "speed"};
     check(rl_optimize_bytes(in, nin, &out, &nout, &o, &r) == RL_EUSAGE && strstr(r.error, "speed"), "an unknown objective is named");
     o = (rl_options){.struct_size = sizeof o, .max_memory = 10000};

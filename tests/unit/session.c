@@ -384,6 +384,16 @@ static void sessions(const char *in, const char *out) {
     rl_verify_options how = {.struct_size = sizeof how, .runs = 2};
     check(rl_model_verify(&one, &two, &how, NULL, &r) == RL_OK, "both models agree");
     check(rl_model_verify(&one, &nothing, &how, NULL, &r) == RL_EIO, "a second model that is missing");
+    static const double none[] = {(double)NAN, -1, (double)INFINITY};
+    for (int i = 0; i < 6; i++) {
+        how = (rl_verify_options){.struct_size = sizeof how, .rtol = i < 3 ? none[i] : 0, .atol = i < 3 ? 0 : none[i - 3]};
+        check(rl_model_verify(&one, &two, &how, NULL, &r) == RL_EUSAGE && strstr(r.error, i < 3 ? "rtol" : "atol"), "a tolerance that is none");
+    }
+    rl_session *unset = (rl_session *)(void *)&r;
+    const rl_array *outs = (const rl_array *)(const void *)&r;
+    check(rl_session_new(&one, &(rl_options){0}, &unset, &r) == RL_EUSAGE && !unset, "no session where it is refused");
+    check(rl_session_new(&one, &(rl_options){.struct_size = sizeof(rl_options), .threads = UINT32_MAX}, &unset, &r) == RL_EUSAGE && strstr(r.error, "threads"), "threads below 0");
+    check(rl_session_run(NULL, NULL, 0, &outs, &r) == RL_EUSAGE && !outs, "nor outputs");
 }
 
 /* One thread's: what it is to read, and what its calls made. */
