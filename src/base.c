@@ -67,9 +67,7 @@ rl_status rl_begin(rl_ctx *ctx, const char *step) {
     return RL_OK;
 }
 
-/* Names come from the model: they neither steer the terminal nor look like lines of ours. Control characters become ?, those of two
- * bytes (U+0080 to U+009F) too. */
-static void make_plain(char *s) {
+void rl_make_plain(char *s) {
     for (unsigned char *c = (unsigned char *)s; *c; c++) {
         bool two = c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
         if (two) *c++ = '?';
@@ -84,7 +82,7 @@ void rl_log(rl_ctx *ctx, rl_log_level level, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    make_plain(text);
+    rl_make_plain(text);
     ctx->host.log(ctx->host.user, level, text);
 }
 
@@ -425,7 +423,7 @@ rl_status (rl_fail)(rl_ctx *ctx, rl_status status, const char *fmt, ...) {
     int n = vsnprintf(m, sizeof m, fmt, ap);
     va_end(ap);
     if (n < 0) m[0] = 0;
-    make_plain(m);
+    rl_make_plain(m);
     memcpy(ctx->error, m, sizeof m);
     return status;
 }
@@ -457,7 +455,7 @@ void rl_put(rl_text *t, const char *fmt, ...) {
 void rl_put_name(rl_text *t, const char *name) {
     size_t at = t->n;
     rl_put_bytes(t, name, strlen(name));
-    make_plain(t->p + at);
+    rl_make_plain(t->p + at);
 }
 
 rl_status rl_file_read(const char *path, rl_text *t) {

@@ -161,6 +161,9 @@ rl_note *rl_str_note(rl_str s);
 /* Already interned, or NULL. */
 rl_str rl_intern_find(const rl_ctx *ctx, const char *s, size_t n);
 
+/* Names come from the model, and from whoever names files: they neither steer the terminal nor look like lines of ours. Control characters
+ * become ?, those of two bytes (U+0080 to U+009F) too. What rl_fail stores and rl_log says is made so. */
+void rl_make_plain(char *s);
 /* Stores the message and returns status: `return rl_fail(ctx, RL_EMODEL, "node '%s' (Conv): ...", ...)`.
  * The message names object, place, what was found and what was wanted, in one line: control characters of a name become ?. */
 rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

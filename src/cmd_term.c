@@ -1,4 +1,5 @@
 /* Colour, progress and messages: what is only for people who look (cmd.h). */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,14 @@ const char *rl_paint(bool paints, rl_color color) {
 }
 
 void rl_complain(const rl_line *l, const char *file, const char *message) {
-    bool paints = rl_paints(l, stderr), named = !file || strncmp(message, file, strlen(file)) == 0;
-    fprintf(stderr, "%srelayout:%s %s%s%s\n", rl_paint(paints, RL_RED), rl_paint(paints, RL_PLAIN), named ? "" : file, named ? "" : ": ",
-            message);
+    char name[PATH_MAX] = "", text[2 * sizeof l->ctx->error];
+    bool paints = rl_paints(l, stderr);
+    if (file) snprintf(name, sizeof name, "%s", file);
+    snprintf(text, sizeof text, "%s", message);
+    rl_make_plain(name);
+    rl_make_plain(text);
+    bool named = strncmp(text, name, strlen(name)) == 0;
+    fprintf(stderr, "%srelayout:%s %s%s%s\n", rl_paint(paints, RL_RED), rl_paint(paints, RL_PLAIN), named ? "" : name, named ? "" : ": ", text);
 }
 
 rl_status (rl_usage_error)(const rl_line *l, const char *fmt, ...) {

@@ -520,6 +520,11 @@ def main():
                             (["optimize", CNN, "--verbose=3"], "--verbose takes no value")):
             status, out, err = run(*words)
             check(says, status == 2 and not out and err.count("\n") == 1 and says in err)
+        odd, plain = "no\n\x1b[31m\u0085.onnx", "no??[31m??.onnx"
+        for words in (["stats", odd], ["optimize", odd, "-o", file], ["optimize", CNN, "-o", file, "--json", f"none/{odd}"], ["stats", CNN, odd],
+                      ["optimize", odd, CNN, "-o", f"{tmp}/odd/", "-q"], ["stats", CNN, f"--{odd}"], ["stats", CNN, "--target", f"./{odd}"]):
+            status, out, err = run(*words)
+            check(f"{words[0]}: a name with control characters", status in (2, 3) and plain in err and err.count("\n") == 1 and "\x1b" not in err)
         status, out, err = run("model-that-is-not-there.onnx", file)
         check("a file that is missing is no command", status == 3 and "did you mean" not in err)
         check("a word far from all is no command either", "did you mean" not in run("zzzzzz", file)[2])
