@@ -49,21 +49,24 @@ static rl_status make_proof(const rl_line *l, const rl_profile *p, rl_text *t) {
 
 /* All that is written is made before any of it is. */
 static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
-    rl_text table = {.mem = &g->mem}, json = table, model = table, proof = table;
+    static const char no_plan[] = "oneDNN is not found: there is one layout for each value, and nothing to plan";
+    rl_text table = {.mem = &g->mem}, json = table, model = table, proof = table, said = table;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     bool slower = is_slower(p), as_is = p->fast && !p->table && p->as_is;
-    if (l->proof && p->fast) RL_TRY(make_proof(l, p, &proof));
+    if (!p->fast && (l->plan || l->proof)) return rl_fail(l->ctx, RL_ELIMIT, "%s: %s", l->in, no_plan);
+    if (l->proof) RL_TRY(make_proof(l, p, &proof));
     if (l->out) put_model(&model, g, l->run.device, p->fast && !slower && !as_is ? &p->plan : NULL);
     if (l->json) rl_profile_json(p, l->in, &json);
     rl_profile_table(p, &table);
-    if (!p->fast) fprintf(stderr, "relayout: oneDNN is not found: there is one layout for each value, and nothing to plan\n");
-    if (l->out && as_is) fprintf(stderr, "relayout: nothing takes less than what runs without a plan: %s has none\n", l->out);
+    if (!p->fast) rl_complain(l, NULL, no_plan);
+    if (l->out && as_is) rl_put(&said, "nothing takes less than what runs without a plan: %s has none", l->out);
     else if (l->out && slower)
-        fprintf(stderr, "relayout: the plan took %.3f ms at least, and without one %.3f: %s has none\n", p->plan_least_ms, p->default_least_ms, l->out);
+        rl_put(&said, "the plan took %.3f ms at least, and without one %.3f: %s has none", p->plan_least_ms, p->default_least_ms, l->out);
+    if (said.n) rl_complain(l, NULL, said.p);
     if (l->out && !rl_is_stdio(l->out)) RL_TRY(rl_onnx_copy(g, l->out, rl_line_taken(l, &g->mem))); /* external data goes along */
     if (l->out) RL_TRY(rl_line_write(l, l->out, &model));
-    if (l->plan && p->fast) RL_TRY(rl_line_write(l, l->plan, &p->plan));
-    if (l->proof && p->fast) RL_TRY(rl_line_write(l, l->proof, &proof));
+    if (l->plan) RL_TRY(rl_line_write(l, l->plan, &p->plan));
+    if (l->proof) RL_TRY(rl_line_write(l, l->proof, &proof));
     if (l->json) RL_TRY(rl_line_write(l, l->json, &json));
     if (rl_line_takes_stdout(l) || !p->fast) return RL_OK;
     return rl_write_stdout(l, table.p, table.n);

@@ -9,7 +9,7 @@ likewise, text, json and c are not commands. The examples in comments of include
 seconds for any seconds. A block that cannot be run here says so behind its language, for whoever reads the source:
 
   ```sh (not run: needs a network)      never; counted, with the reason
-  ```sh (needs: dot)                    only where there is such a program, or Python module
+  ```sh (needs: dot)                    only where there is such a program, or Python module; oneDNN: where relayout finds that
 
 The folder has relayout on its PATH, models/ and docs/cookbook/, and in.onnx, which is models/channels_last_cnn.onnx.
 """
@@ -55,6 +55,8 @@ def why_not(language, note, text, env):
     kind, _, what = note.partition(": ")
     if kind == "not run" and what:
         return what
+    if (kind, what) == ("needs", "oneDNN"):
+        return None if common.has_onednn(shutil.which("relayout", path=env["PATH"])) else "no oneDNN here"
     if kind == "needs" and what:
         return None if shutil.which(what) or importlib.util.find_spec(what) else f"no {what} here"
     if note:
@@ -157,10 +159,12 @@ def check_page(path, prog, build, commands, options, skipped):
 # What examples of --help name and the scratch folder does not have, and what it has instead.
 STAND_INS = {"image=1,3,224,224": "image=1,96,96,3", "/block/Transpose_2": "model/Transpose_2", "/block/Transpose": "model/Transpose", "x=x.npy": "image=image.npy",
              "venv/bin/python": sys.executable, "--peers onnxsim,onnxslim": "--peers nobody"}
-def example_not_run(line):
+def example_not_run(line, prog):
     """The reason, or None."""
     if line.startswith("relayout reduce"):
         return "it needs a model that fails; test_reduce.py has some"
+    if line.startswith("relayout profile") and "--plan" in line and not common.has_onednn(prog):
+        return "no oneDNN here"
     return "no dot here" if "| dot " in line and not shutil.which("dot") else None
 
 
@@ -191,7 +195,7 @@ def check_examples(prog, build, commands, help_of, skipped):
                 if line in seen:
                     continue
                 seen.add(line)
-                why = example_not_run(line)
+                why = example_not_run(line, prog)
                 if why:
                     skipped.append(f"{name} --help: {line}: {why}")
                     continue

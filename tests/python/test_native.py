@@ -401,6 +401,9 @@ def check_files(t, model):
     t.check(r.returncode == 0 and "left out" in r.stderr, "the reference kernels know no plan")
     r = t.run("profile", model, env={**t.env, "RELAYOUT_ONEDNN": ""})
     t.check(r.returncode == 0 and len(r.stderr.splitlines()) == 1 and "oneDNN" in r.stderr, f"without oneDNN: {r.stderr}")
+    for words in (["--plan", t.folder / "none.plan"], ["--proof", t.folder / "none.cert"], ["-o", t.folder / "none.onnx", "--plan", t.folder / "none.plan", "--json", t.folder / "none.json"]):
+        r = t.run("profile", model, *words, env={**t.env, "RELAYOUT_ONEDNN": ""})
+        t.check(r.returncode == 5 and len(r.stderr.splitlines()) == 1 and "oneDNN is not found" in r.stderr and not list(t.folder.glob("none.*")), f"a plan without oneDNN: {r.stderr}")
 
 
 def check_cache(t, model):
