@@ -17,6 +17,30 @@
 
 /* ---- inputs ---- */
 
+static void put_type(rl_dtype type, uint32_t rank, const rl_dim *dim, const int64_t *size, const rl_ctx *ctx, rl_text *t) {
+    rl_put(t, "%s", type ? rl_dtype_name(type) : "of any type");
+    if (rank == RL_NORANK) return;
+    for (uint32_t i = 0; i < rank; i++) {
+        rl_put(t, i ? "," : "[");
+        if (size) rl_put(t, "%lld", (long long)size[i]);
+        else rl_dim_print(t, ctx, dim[i]);
+    }
+    rl_put(t, rank ? "]" : "[]");
+}
+
+/* What a file holds is what the graph declares: an op that stumbles over it says nothing of the file. */
+static rl_status check_input(rl_graph *g, rl_value v, const char *path, const rl_tensor *t) {
+    const rl_valinfo *x = rl_val(g, v);
+    if (t->kind != RL_TENSOR) return RL_OK;
+    bool fits = (x->dtype == RL_UNDEF || t->dtype == x->dtype) && (x->rank == RL_NORANK || t->rank == x->rank);
+    for (uint32_t i = 0; fits && x->rank != RL_NORANK && i < x->rank; i++) fits = !rl_dim_known(x->dim[i]) || x->dim[i] == t->dim[i];
+    if (fits) return RL_OK;
+    rl_text is = {.mem = &g->mem}, wanted = is;
+    put_type(t->dtype, t->rank, NULL, t->dim, g->ctx, &is);
+    put_type(x->dtype, x->rank, x->dim, NULL, g->ctx, &wanted);
+    return rl_fail(g->ctx, RL_EUSAGE, "input '%.100s': %.300s has %.200s, and the model wants %.200s", x->name, path, is.p, wanted.p);
+}
+
 static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tensor *in, bool *given) {
     for (uint32_t k = 0; k < o->ninput; k++) {
         const char *item = o->input[k], *eq = strrchr(item, '=');
@@ -27,6 +51,7 @@ static rl_status read_inputs(rl_rt *rt, rl_graph *g, const rl_runopt *o, rl_tens
             if (!rl_same(g->input.p[i], v)) continue;
             if (given[i]) return rl_fail(g->ctx, RL_EUSAGE, "input '%s' is given twice", rl_val(g, v)->name);
             RL_TRY(rl_value_read(rt, g, v, eq + 1, &in[i]));
+            RL_TRY(check_input(g, v, eq + 1, &in[i]));
             given[i] = true;
         }
     }

@@ -143,6 +143,22 @@ def inputs(run, tmp):
     check("of several, data and the summary", status == 2 and "would both go to" in err and [p.name for p in (tmp / "many").iterdir() if p.suffix == ".onnx"] == ["a.onnx"])
 
 
+def given(run, tmp):
+    """Files for inputs that are not what the model declares are no fault of the model's."""
+    good = np.zeros([2, 96, 96, 3], np.float32)
+    for name, x, how, says in (("f64", good.astype(np.float64), [], "has f64[2,96,96,3], and the model wants f32[batch,96,96,3]"),
+                               ("rank", good[0], [], "has f32[96,96,3], and the model wants f32[batch,96,96,3]"),
+                               ("dim", good[:, :3], [], "has f32[2,3,96,3], and the model wants f32[batch,96,96,3]"),
+                               ("batch", good, ["--dim", "batch=3"], "has f32[2,96,96,3], and the model wants f32[3,96,96,3]")):
+        file = tmp / f"{name}.npy"
+        np.save(file, x)
+        for words in (["run", CNN], ["verify", CNN, CNN], ["bench", CNN, "--runs", 1]):
+            status, text, err = run(*words, "--input", f"image={file}", *how)
+            check(f"{words[0]}: an input of another {name}", status == 2 and not text and f"input 'image': {file} {says}" in err and err.count("\n") == 1)
+    np.save(tmp / "good.npy", good)
+    check("and one that fits", run("run", CNN, "--input", f"image={tmp}/good.npy", "--dim", "batch=2")[0] == 0 and run("run", CNN, "--input", f"image={tmp}/good.npy")[0] == 0)
+
+
 def on_terminal(prog, *words, env=None):
     """What the program writes where stdout and stderr are a terminal."""
     ours, theirs = pty.openpty()
@@ -532,6 +548,8 @@ def main():
         many(run, Path(tmp) / "many")
         (Path(tmp) / "outputs").mkdir()
         outputs(run, Path(tmp) / "outputs")
+        (Path(tmp) / "given").mkdir()
+        given(run, Path(tmp) / "given")
         (Path(tmp) / "inputs").mkdir()
         inputs(run, Path(tmp) / "inputs")
         (Path(tmp) / "dying").mkdir()
