@@ -31,11 +31,17 @@ enum { BATCH = 512 /* spans per writev */, LARGE = 1 << 20 /* bytes worth a syst
 
 /* ---- reading ---- */
 
-/* Maps an open file and closes it; NULL, or why not. */
+/* Of what has just failed: no room to map a file is no fault of the file's. */
+static rl_status status_of(int error) {
+    return error == ENOMEM ? RL_ENOMEM : RL_EIO;
+}
+
+/* Maps an open file and closes it; NULL, or why not, and the errno, if any. */
 static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out, rl_fileid *id) {
     struct stat st;
     const char *why = NULL;
     *out = (rl_span){0};
+    errno = 0;
     if (fstat(fd, &st) != 0) why = strerror(errno);
     else if (S_ISDIR(st.st_mode)) why = "is a directory";
     else if (!S_ISREG(st.st_mode)) why = "not a regular file";
@@ -47,13 +53,15 @@ static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out, rl_
         else *out = (rl_span){p, (size_t)st.st_size};
     }
     if (!why && id) *id = (rl_fileid){st.st_dev, st.st_ino};
+    int e = errno;
     close(fd);
+    errno = e;
     return why;
 }
 
 rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out, rl_fileid *id) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return rl_fail(ctx, RL_EIO, "%.400s: cannot read: %s", path, strerror(errno));
+    if (fd < 0) return rl_fail(ctx, status_of(errno), "%.400s: cannot read: %s", path, strerror(errno));
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > max) {
         close(fd);
@@ -61,7 +69,7 @@ rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out,
                        (unsigned long long)max);
     }
     const char *why = map_fd(fd, max, false, out, id);
-    return why ? rl_fail(ctx, RL_EIO, "%.400s: cannot read: %s", path, why) : RL_OK;
+    return why ? rl_fail(ctx, status_of(errno), "%.400s: cannot read: %s", path, why) : RL_OK;
 }
 
 void rl_file_unmap(rl_span s) {
@@ -142,7 +150,7 @@ rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location
         return rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why);
     }
     const char *why = map_fd(fd, UINT64_MAX, !any, out, id);
-    return why ? rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why) : RL_OK;
+    return why ? rl_fail(ctx, status_of(errno), "external data '%.200s': %s", location, why) : RL_OK;
 }
 
 /* ---- writing ---- */

@@ -76,6 +76,16 @@ def refusals(f):
     f.refused(f.run("-o", out, "--memory-limit", "0"), "no limit of memory", "--memory-limit", status=2)
 
 
+def no_room(f):
+    """A file that the process has no room to map is no file that cannot be read."""
+    large = f.folder / "large.onnx"
+    with open(large, "wb") as file:
+        file.truncate(4 << 30)
+    p = f.run("-o", f.folder / "x.onnx", model=large, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)))
+    f.refused(p, "no room for the model", "large.onnx", "Cannot allocate memory", status=5)
+    large.unlink()
+
+
 def cut_short(f):
     """write stops in the middle: a short count first, then an error."""
     def limit():
@@ -188,7 +198,7 @@ def main():
     args = args.parse_args()
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
         f = Faults(common.program(args), Path(tmp))
-        for part in (refusals, cut_short, permissions, nowhere, onto_itself, together, slow_proof):
+        for part in (refusals, no_room, cut_short, permissions, nowhere, onto_itself, together, slow_proof):
             part(f)
             f.check(not f.left(), f"{part.__name__}: left {f.left()}")
         early, written, stayed = killed(f, args.kills)
