@@ -183,6 +183,25 @@ def killed(f, kills):
     return early, written, stayed
 
 
+def ended(f):
+    """Whoever ends a call for several models ends those that are being worked on."""
+    models = [f.folder / f"slow{i}.rlt" for i in range(2)]
+    for m in models:
+        shutil.copy(common.ROOT / "tests" / "unit" / "partial_rotary.rlt", m)
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        p = subprocess.Popen(f.command("-o", f"{f.folder}/ended/", "--target", "ort", "--jobs", "2", *models[1:], model=models[0]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        children = []
+        while len(children) < 2 and p.poll() is None:
+            children = Path(f"/proc/{p.pid}/task/{p.pid}/children").read_text().split()
+        p.send_signal(signum)
+        f.check(p.wait() == -signum and len(children) == 2, f"{signum.name}: {len(children)} processes at work")
+        end = time.monotonic() + 0.5
+        while any(Path(f"/proc/{c}").exists() for c in children) and time.monotonic() < end:
+            time.sleep(0.01)
+        alive = [c for c in children if Path(f"/proc/{c}").exists() and ") Z" not in Path(f"/proc/{c}/stat").read_text()]
+        f.check(not alive and not list((f.folder / "ended").glob("*")), f"{signum.name}: they end, too: {alive}")
+
+
 def slow_proof(f):
     """A model with a part that is not proved within its limits: that part is given up, the others stay, and it is said."""
     src = common.ROOT / "tests" / "unit" / "partial_rotary.rlt"
@@ -198,7 +217,7 @@ def main():
     args = args.parse_args()
     with tempfile.TemporaryDirectory(prefix="relayout-") as tmp:
         f = Faults(common.program(args), Path(tmp))
-        for part in (refusals, no_room, cut_short, permissions, nowhere, onto_itself, together, slow_proof):
+        for part in (refusals, no_room, cut_short, permissions, nowhere, onto_itself, together, ended, slow_proof):
             part(f)
             f.check(not f.left(), f"{part.__name__}: left {f.left()}")
         early, written, stayed = killed(f, args.kills)
