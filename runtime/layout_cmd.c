@@ -39,6 +39,17 @@ static rl_status parse_layout(line *l, const char *name, const char *shape, cons
     return failed(l, rl_desc_parse(t.p, d, &l->e));
 }
 
+/* Options that what was named has already, for all of the n layouts: they would be left out without a word. */
+static rl_status check_options(line *l, const char *const *name, int n) {
+    const rl_layoutopt *o = &l->o;
+    const char *const given[][2] = {{"shape", o->shape}, {"dtype", o->dtype}, {"strides", o->strides}, {"pad", o->pad}, {"offset", o->offset}};
+    for (int i = 0; i < n; i++)
+        if (!strchr(name[i], '[')) return RL_OK;
+    for (size_t i = 0; i < RL_LEN(given); i++)
+        if (given[i][1]) return rl_fail(l->ctx, RL_EUSAGE, "--%s goes with a layout's name, and '%.200s' has all", given[i][0], name[0]);
+    return RL_OK;
+}
+
 static rl_status layout_arg(line *l, int i, rl_desc *d) {
     return parse_layout(l, l->o.arg[i], l->o.shape, l->o.dtype, d);
 }
@@ -86,6 +97,7 @@ static void put_formats(const rl_desc *d) {
 
 static rl_status describe(line *l) {
     rl_desc d;
+    RL_TRY(check_options(l, l->o.arg, 1));
     RL_TRY(layout_arg(l, 0, &d));
     int64_t padded = 1, elements = rl_desc_elements(&d);
     for (uint32_t a = 0; a < d.rank; a++) padded *= rl_desc_padded(&d, a);
@@ -120,6 +132,7 @@ static rl_status parse_index(line *l, const rl_desc *d, int64_t *index) {
 static rl_status offset(line *l) {
     rl_desc d;
     int64_t index[RL_DESC_RANK];
+    RL_TRY(check_options(l, l->o.arg, 1));
     RL_TRY(layout_arg(l, 0, &d));
     RL_TRY(parse_index(l, &d, index));
     int64_t at = rl_desc_offset(&d, index), bit = at * (int64_t)rl_desc_bits(&d);
@@ -134,6 +147,7 @@ static rl_status offset(line *l) {
 static rl_status compare(line *l) {
     rl_desc a, b;
     rl_comparison x;
+    RL_TRY(check_options(l, l->o.arg, 2));
     RL_TRY(layout_arg(l, 0, &a));
     RL_TRY(layout_arg(l, 1, &b));
     RL_TRY(failed(l, rl_desc_compare(&a, &b, &x, &l->e)));
@@ -156,6 +170,7 @@ static rl_status compare(line *l) {
 static rl_status draw(line *l) {
     rl_desc d;
     char *picture;
+    RL_TRY(check_options(l, l->o.arg, 1));
     RL_TRY(layout_arg(l, 0, &d));
     RL_TRY(failed(l, rl_desc_draw(&d, l->o.to ? l->o.to : "text", &picture, &l->e)));
     rl_status s = RL_OK;
@@ -187,6 +202,15 @@ static rl_status of_array(line *l, const rl_tensor *t, rl_desc *d) {
     return failed(l, rl_desc_strided((int32_t)t->dtype, t->rank, dim, stride, t->offset, d, &l->e));
 }
 
+/* Bytes to where one more step of the outermost digit would begin: rows with gaps end so. */
+static size_t most_bytes(const rl_desc *d) {
+    int64_t most = rl_min_buffer_bytes(d), end, bits;
+    for (uint32_t i = 0; i < d->ndigit; i++)
+        if (!__builtin_mul_overflow(d->digit[i].size, d->digit[i].stride, &end) && !__builtin_add_overflow(end, d->offset, &end)
+            && !__builtin_mul_overflow(end, (int64_t)rl_desc_bits(d), &bits)) most = RL_MAX(most, bits / 8);
+    return (size_t)most;
+}
+
 /* The input's bytes and what they are. */
 static rl_status read_input(line *l, rl_rt *rt, rl_span file, rl_desc *d, rl_tensor *t, rl_span *bytes) {
     *bytes = file;
@@ -196,7 +220,7 @@ static rl_status read_input(line *l, rl_rt *rt, rl_span file, rl_desc *d, rl_ten
         if (!l->o.shape && !strchr(l->o.from, '[')) return of_array(l, t, d);
     }
     RL_TRY(parse_layout(l, l->o.from, l->o.shape, l->o.dtype ? l->o.dtype : t->mem ? rl_dtype_name(t->dtype) : NULL, d));
-    if (bytes->n < (size_t)rl_desc_bytes(d))
+    if (bytes->n < (size_t)rl_desc_bytes(d) || bytes->n > most_bytes(d))
         return rl_fail(l->ctx, RL_EUSAGE, "%s has %zu bytes, %s needs %" PRId64, l->o.arg[0], bytes->n, name_of(l, d), rl_desc_bytes(d));
     return RL_OK;
 }
@@ -246,6 +270,7 @@ static rl_status convert_file(line *l, rl_rt *rt, rl_span file) {
 static rl_status convert(line *l) {
     rl_span file;
     if (!l->o.from || !l->o.to) return rl_fail(l->ctx, RL_EUSAGE, "convert needs --from LAYOUT and --to LAYOUT");
+    RL_TRY(check_options(l, &l->o.from, 1));
     RL_TRY(rl_file_map(l->ctx, l->o.arg[0], (uint64_t)1 << 40, &file, NULL));
     rl_rt *rt = rl_rt_new(l->ctx, &rl_backend_cpu, 1);
     rl_status s = rt ? convert_file(l, rt, file) : rl_fail(l->ctx, RL_ENOMEM, "out of memory");

@@ -56,6 +56,9 @@ typedef enum {
 #undef KIND
 } rl_optkind;
 
+/* The other optimizers that compare asks (python/relayout/optimizers.py). */
+#define RL_PEERS "ort_basic, ort_ext, onnxsim, onnxslim, onnxopt, polygraphy, openvino"
+
 enum { RL_MOSTITEMS = 64 };
 typedef struct { const char *item[RL_MOSTITEMS]; uint32_t n; } rl_items;
 

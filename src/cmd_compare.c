@@ -189,8 +189,21 @@ static void drop_dir(const comparison *c) {
     rmdir(c->dir);
 }
 
+/* The words of --peers are among those that there are. */
+static rl_status check_peers(const rl_line *l) {
+    static const char all[] = ", " RL_PEERS ",";
+    for (const char *s = l->peers; s; s = strchr(s, ',') ? strchr(s, ',') + 1 : NULL) {
+        char word[64];
+        int n = (int)strcspn(s, ",");
+        snprintf(word, sizeof word, ", %.*s,", n, s);
+        if (!n || n > 40 || !strstr(all, word)) return rl_usage_error(l, "compare: no optimizer '%.*s'; there are %s", n, s, RL_PEERS);
+    }
+    return RL_OK;
+}
+
 rl_status rl_cmd_compare(rl_line *l) {
     comparison c = {.l = l};
+    RL_TRY(check_peers(l));
     RL_TRY(rl_line_wants_file(l, "compare"));
     if (rl_is_text(l->in)) return rl_usage_error(l, "compare: other optimizers read no .rlt");
     RL_TRY(rl_line_check_path(l, l->json));

@@ -1,4 +1,5 @@
 /* The typed line against the rows of commands.def: see cmd.h. */
+#include <float.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +41,9 @@ static rl_status set_choice(const rl_line *l, const rl_option *o, const char *ar
 
 static rl_status set_real(const rl_line *l, const rl_option *o, const char *arg, double *to) {
     char *end;
-    bool above = o->kind == RL_K_SECONDS;
+    bool above = o->kind == RL_K_SECONDS, decimal = arg[strspn(arg, "0123456789.eE+-")] == 0;
     *to = strtod(arg, &end);
-    bool ok = end != arg && !*end && (above ? *to > 0 : *to >= 0);
+    bool ok = decimal && end != arg && !*end && *to <= DBL_MAX && (above ? *to > 0 : *to >= 0);
     return ok ? RL_OK : rl_usage_error(l, "--%s '%s' is no number %s", o->name, arg, above ? "above 0" : "from 0 on");
 }
 
@@ -50,7 +51,7 @@ static rl_status set_whole(const rl_line *l, const rl_option *o, const char *arg
     char *end;
     uint32_t least = o->kind == RL_K_COUNT;
     unsigned long n = strtoul(arg, &end, 10), most = o->kind == RL_K_COUNT ? RL_MOSTCOUNT : INT64_MAX;
-    if (end == arg || *end || n > most || n < least) return rl_usage_error(l, "--%s '%s' is no number from %u on", o->name, arg, least);
+    if (end == arg || *end || n > most || n < least) return rl_usage_error(l, "--%s '%s' is no number from %u to %lu", o->name, arg, least, most);
     if (o->kind == RL_K_COUNT) *(uint32_t *)to = (uint32_t)n;
     else *(uint64_t *)to = n;
     return RL_OK;

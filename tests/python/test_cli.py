@@ -373,11 +373,13 @@ def compared(prog, run, tmp):
         r = subprocess.run([prog, "compare", CNN, *map(str, words)], capture_output=True, env={**os.environ, "RELAYOUT_PYTHON": python, "TMPDIR": str(tmp)})
         return r.returncode, r.stdout, r.stderr.decode()
 
-    status, text, err = ask("--json", "-", "--peers", "ort_basic,ort_ext,nobody")
+    status, text, err = ask("--json", "-", "--peers", "ort_basic,ort_ext")
     rows = {r["label"]: r for r in json.loads(text)["optimizers"]}
     ours = rows["relayout, onnx"]
     check("relayout's own", status == 0 and ours["outputs"] == "same" and ours["moving"] == 1 < rows["as it is"]["moving"] == 32)
-    check("a name that is none", "no such optimizer" in rows["nobody"]["error"])
+    for names in ("nobody", "onnxsim,", "onnxsim,ort", "", "onnxsim, onnxslim"):
+        status, text, err = ask("--peers", names)
+        check(f"--peers '{names}'", status == 2 and not text and "no optimizer '" in err and "there are ort_basic, ort_ext" in err)
     try:
         import onnxruntime  # noqa: F401
         check("onnxruntime", all(rows[f"onnxruntime {x}"]["outputs"] == "same" and rows[f"onnxruntime {x}"]["seconds"] > 0
@@ -532,6 +534,16 @@ def main():
                             (["stats", CNN, "--input-shape", "imge=1"], "no input is called 'imge'; there are image"),
                             (["run", CNN, "--input", "imge=x"], "no input is called 'imge'; there are image"),
                             (["optimize", CNN, "-o"], "-o wants a value"),
+                            (["run", CNN, "--threads", "16777216"], "--threads '16777216' is no number from 1 to 1000000"),
+                            (["optimize", CNN, CNN, "--jobs", "0"], "--jobs '0' is no number from 1 to 1000000"),
+                            (["run", CNN, "--seed", "9223372036854775808"], "--seed '9223372036854775808' is no number from 0 to 9223372036854775807"),
+                            (["stats", CNN, "--time-limit", "inf"], "--time-limit 'inf' is no number above 0"),
+                            (["stats", CNN, "--time-limit", "1e400"], "--time-limit '1e400' is no number above 0"),
+                            (["stats", CNN, "--time-limit", "0x10"], "--time-limit '0x10' is no number above 0"),
+                            (["verify", CNN, CNN, "--rtol", "nan"], "--rtol 'nan' is no number from 0 on"),
+                            (["layout", "describe", "f32[2]", "--dtype", "i8"], "--dtype goes with a layout's name, and 'f32[2]' has all"),
+                            (["layout", "compare", "f32[2]", "f32[2]", "--shape", "2"], "--shape goes with a layout's name"),
+                            (["layout", "draw", "f32[2]", "--offset", "1"], "--offset goes with a layout's name"),
                             (["optimize", CNN, "--target"], "--target wants a value"),
                             (["optimize", CNN, "--verbose=3"], "--verbose takes no value")):
             status, out, err = run(*words)

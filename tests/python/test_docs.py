@@ -158,7 +158,7 @@ def check_page(path, prog, build, commands, options, skipped):
 
 # What examples of --help name and the scratch folder does not have, and what it has instead.
 STAND_INS = {"image=1,3,224,224": "image=1,96,96,3", "/block/Transpose_2": "model/Transpose_2", "/block/Transpose": "model/Transpose", "x=x.npy": "image=image.npy",
-             "venv/bin/python": sys.executable, "--peers onnxsim,onnxslim": "--peers nobody"}
+             "venv/bin/python": sys.executable, "--peers onnxsim,onnxslim": "--peers polygraphy"}
 def example_not_run(line, prog):
     """The reason, or None."""
     if line.startswith("relayout reduce"):

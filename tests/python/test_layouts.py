@@ -140,6 +140,11 @@ def check_files(prog, rng):
             assert status == 0 and np.array_equal(np.load(path("z.npy")), x), out
         status, out = run(prog, "convert", path("y.bin"), path("z.npy"), "--from", "nChw16c", "--shape", "2,40,3,5", "--dtype", "int8", "--to", "nchw")
         assert status == 2 and "has 960 bytes, i8[2,40,3,5]@aBcd16b needs 1440" in out, out
+        open(path("long.bin"), "wb").write(bytes(13))
+        status, out = run(prog, "convert", path("long.bin"), path("z.bin"), "--from", "nchw", "--to", "nhwc", "--shape", "1,3,2,2", "--dtype", "i8")
+        assert status == 2 and "has 13 bytes" in out and "needs 12" in out and not os.path.exists(path("z.bin"))
+        open(path("rows.bin"), "wb").write(bytes(10))
+        assert run(prog, "convert", path("rows.bin"), path("z.bin"), "--from", "i8[2,3] strides=[5,1]", "--to", "i8[2,3]")[0] == 0
         assert run(prog, "convert", path("none.npy"), path("z.npy"), "--from", "nchw", "--to", "nhwc")[0] == 3
         assert run(prog, "convert", path("x.npy"), path("z.npy"), "--from", "nChw16c", "--to", "nhwc")[0] == 2
         open(path("four.bin"), "wb").write(bytes([0x10, 0x32, 0x54, 0x76, 0x98, 0xBA]))
