@@ -72,11 +72,11 @@ typedef enum {
     RL_ELIMIT = 5,    /* valid, but over a limit or not supported; also out of memory */
     RL_EDIFFER = 6,   /* outputs differ */
     RL_EPROOF = 7,    /* not proved where a proof was required */
-    RL_EASSERT = 8,   /* an assertion of the user's failed */
+    RL_EASSERT = 8,   /* reserved: nothing returns it */
     RL_ESTOPPED = 9   /* the caller's function `stop` said so */
 } rl_status;
 
-/* ---- Contexts: the caller's own memory, messages and say in when to stop ----
+/* ---- Contexts: the caller's own memory and messages, and a say in when to stop ----
  *
  *     static int stop(void *user) { return atomic_load((atomic_int *)user); }
  *     static void log_line(void *user, rl_log_level level, const char *text) { (void)user; fprintf(stderr, "%d %s\n", level, text); }
@@ -114,7 +114,7 @@ typedef struct {
     const char *target;    /* "generic"; a name that `relayout targets` prints, or the path of a file with such rows */
     const char *objective; /* "nodes" (ties by bytes moved), "bytes" (ties by count) or "time" (by the target's rows) */
     double time_limit;     /* seconds for the solver, in one call; 5 */
-    size_t max_memory;     /* bytes that may be allocated; 0: 1 GiB, where models are run 8, and 32 for each byte of the model and its external data */
+    size_t max_memory;     /* bytes that may be allocated; 0: 1 GiB (8 GiB where models are run), plus 32 bytes for each byte of the model and its external data */
     const char *input_layouts;  /* "x=nhwc,z=free": graph inputs that come in another order of dims; what it may say: docs/interface.md */
     const char *output_layouts; /* the same for graph outputs */
     const rl_context *context;  /* NULL: libc's memory, no callbacks */
@@ -128,9 +128,9 @@ typedef struct {
      * written over. */
     const char *external_data;
     /* What a model may have at most; RL_ELIMIT names what is over. docs/trust.md has the limits that are not set here. */
-    uint64_t max_file;          /* bytes of its file; 0: 64 GiB */
+    uint64_t max_file;          /* bytes of its file, where it comes from one; 0: 64 GiB */
     uint64_t max_nodes;         /* its nodes, those of bodies and functions too; 0: 10 million */
-    uint32_t max_depth;         /* messages of the file within each other, of which a body is three; 0: 100, at most 1000 */
+    uint32_t max_depth;         /* messages of the file within each other, of which a body is three; 0: 100; more than 1000 counts as 1000 */
 } rl_options;
 
 /* RL_QUICKEST: a target's charges kept conversions, and no choice with no more of them than the model's own is 5 % quicker. */

@@ -143,7 +143,7 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     input_layouts   {"x": "nhwc"}: graph inputs that come in another order of dims, "free" for whichever is best; "x=nhwc,z=free" too
     output_layouts  the same for graph outputs
     time_limit      seconds for the solver; then the best found is taken
-    max_memory      bytes; 0: 1 GiB, and 32 for each byte of the model and its external data
+    max_memory      bytes; 0: 1 GiB (8 GiB where models are run), plus 32 for each byte of the model and its external data
     directory       of external data, where the model is bytes or a ModelProto that has some
     progress        is called with the name of each step; what it raises ends the call
     log             is called with a level (0 debug, 1 info, 2 warning) and a line
