@@ -93,9 +93,10 @@ rl_status rl_line_check_outputs(const rl_line *l) {
             if (rl_file_same_place(path, other))
                 return rl_usage_error(l, "%s: --%s and --%s would both go to %s", command, rl_optiontable[k].name, o->name, path);
         }
-        for (int k = 0; path && o->kind == RL_K_REPORT && k < l->nfile; k++)
+        if (!path || rl_is_stdio(path)) continue;
+        for (int k = 0; o->kind == RL_K_REPORT && k < l->nfile; k++)
             if (rl_file_same_place(path, l->file[k])) return rl_usage_error(l, "%s: --%s would write over %s", command, o->name, l->file[k]);
-        if (path) RL_TRY(check_read(l, o, path));
+        RL_TRY(check_read(l, o, path));
     }
     return RL_OK;
 }

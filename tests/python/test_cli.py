@@ -511,6 +511,9 @@ def main():
         check("JSON on stdout, alone", status == 0 and json.loads(out)["changed"])
         status, out, err = run("optimize", CNN, "-o", "-", "--json", "-")
         check("two things to stdout", status == 2 and not out and "only one thing can go to stdout" in err)
+        for words in (["report", "-", "-o", "-"], ["dot", "-", "-o", "-"], ["stats", "-", "--json", "-"], ["explain", "-", "--json", "-"]):
+            status, out, err = run(*words, stdin=model)
+            check(f"{words[0]} from stdin to stdout", status == 0 and out and not err)
         check("stats of stdin", run("stats", "-", stdin=model)[1] == run("stats", CNN)[1])
         check("explain of stdin", run("explain", "-", stdin=model)[1].splitlines()[1:] == run("explain", CNN)[1].splitlines()[1:])
         check("stdin that is no model",
