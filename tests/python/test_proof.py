@@ -1419,13 +1419,12 @@ def hostile_proofs(prog, tmp):
              "deep": swapped('"n0"', "[" * 100000), "no type": swapped(" X\n", "\n"), "forms": crowded(9, 1, 20), "later": crowded(8, 1, 1, 1), "ops": crowded(8, 150, 1)}
     if (why := accepts(None, good)[0]) is not None:
         yield f"a good one: {why}"
-    script = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_AS, (3 << 30,) * 2); sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
+    script = "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_AS, (3 << 30,) * 2); resource.setrlimit(resource.RLIMIT_CPU, (60,) * 2); sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
     for name, words in cases.items():
         proof.write_text(words)
-        start = time.monotonic()
         second = subprocess.run([sys.executable, "-c", script, str(common.ROOT / "scripts" / "check_proof.py"), "--alone", str(proof)], capture_output=True, text=True)
-        if second.returncode != 7 or not second.stdout.startswith("refused: ") or time.monotonic() - start > 60:
-            yield f"{name}: {second.returncode} after {time.monotonic() - start:.0f} s, {(second.stdout + second.stderr).strip()[-200:]}"
+        if second.returncode != 7 or not second.stdout.startswith("refused: "):
+            yield f"{name}: {second.returncode}, {(second.stdout + second.stderr).strip()[-200:]}"
         r = common.relayout(prog, "check-proof", proof, src, src, "--target", "onnx", "--memory-limit", "400")
         if r.status != 7 or (name == "ops" and "too many to look at" not in r.text):
             yield f"{name}: check-proof {r.status}, {r.text[:200]}"
