@@ -225,6 +225,13 @@ static void drop_taken(rl_fuser *a, uint32_t lead) {
     for (uint32_t i = 0; i < gone.n; i++) rl_fuse_take(a, gone.p[i], a->last);
 }
 
+/* Where nobody else reads it the Pad is gone. */
+static void take_pads(rl_fuser *a, rl_nodeinfo *n) {
+    if (a->pad.i == RL_NONE) return;
+    if (!a->pad_shared) rl_fuse_take(a, a->step_of[a->pad.i], a->last);
+    rl_set_pads(a->x->g, n, a->pads, 2 * (rl_val(a->x->g, a->value)->rank - 2), false);
+}
+
 void rl_fuse_keep_parts(const rl_fuser *a, rl_step *s, uint32_t last) {
     uint32_t n = 0;
     for (uint32_t i = 0; i <= last; i++) n += a->step_of[a->whole[i].node.i] == last;
@@ -240,6 +247,7 @@ static void join(rl_fuser *a, uint32_t lead) {
     rl_nodeinfo *n = rl_copy(mem, a->lead->info, sizeof *n);
     rl_step s = *a->lead;
     drop_taken(a, lead);
+    take_pads(a, n);
     n->in = rl_copy(mem, a->in, a->nin * sizeof *a->in);
     n->nin = a->nin;
     n->out = rl_copy(mem, &a->value, sizeof a->value);
@@ -285,6 +293,23 @@ static bool can_lead(const rl_fuser *a, const rl_nodeinfo *n, rl_kernel_fn *fn) 
     return z && y->rank == 2 && z->rank >= 1 && z->rank <= 2 && z->dim[z->rank - 1] == y->dim[1] && (z->rank == 1 || z->dim[0] == 1);
 }
 
+/* A Pad of zeros, by constant amounts that only lie in the spatial dims: in the pads of each convolution that reads it. */
+static void find_pad(rl_fuser *a, const rl_nodeinfo *conv) {
+    rl_exec *x = a->x;
+    rl_node def = rl_val(x->g, conv->in[0])->def;
+    uint32_t s = def.i == RL_NONE ? RL_NONE : a->step_of[def.i], reader;
+    if (s == RL_NONE || rl_fuse_fn(a, s) != rl_ref_pad) return;
+    a->pad_shared = rl_fuse_readers(a, conv->in[0], &reader, 1) != 1;
+    if (a->pad_shared && a->device) return; /* whose steps keep all that they stand for */
+    const rl_nodeinfo *pad = x->step[s].info;
+    const int64_t *sum = rl_pads_sum(x, pad, conv);
+    if (!sum) return;
+    a->pad = def;
+    a->pads = sum;
+    a->in[0] = pad->in[0];
+    a->count = 1;
+}
+
 bool rl_fuse_begin(rl_fuser *a, rl_dtype t) {
     a->type = a->device ? t : RL_F32;
     return t == RL_F32 || (a->device && (t == RL_F16 || t == RL_BF16));
@@ -296,6 +321,7 @@ static bool start(rl_fuser *a, uint32_t i) {
     a->lead = s;
     a->f = (rl_fused){0};
     a->count = 0;
+    a->pad = RL_NONODE;
     a->last = i;
     if (!s->info || s->fused || !fn) return false;
     a->kind = fn == rl_fast_conv || fn == rl_fast_conv_transpose ? RL_LEAD_CONV : fn == rl_fast_matmul || fn == rl_fast_gemm ? RL_LEAD_PRODUCT : RL_LEAD_ROWS;
@@ -304,7 +330,26 @@ static bool start(rl_fuser *a, uint32_t i) {
     if (!can_lead(a, s->info, fn)) return false;
     for (a->nin = 0; a->nin < (fn == rl_fast_matmul ? 2u : 3u); a->nin++) a->in[a->nin] = rl_in(s->info, a->nin);
     a->value = s->info->out[0];
+    if (fn == rl_fast_conv) find_pad(a, s->info);
     return rl_fuse_is_type(a, rl_val(a->x->g, a->value)->dtype);
+}
+
+/* Pads that are in the pads of all who read them. */
+static void drop_pads(const rl_fuser *a, rl_arena *tmp) {
+    const rl_exec *x = a->x;
+    bool *read = rl_new(tmp, bool, x->g->nval);
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        const rl_nodeinfo *n = x->step[i].info;
+        if (!n) continue;
+        for (uint32_t k = 0; k < n->nin; k++)
+            if (rl_has(n->in[k])) read[n->in[k].i] = true;
+        for (uint32_t k = 0; k < n->ncap; k++) read[n->cap[k].i] = true;
+    }
+    for (uint32_t i = 0; i < x->nstep; i++) {
+        rl_step *s = &x->step[i];
+        if (!s->info || rl_fuse_fn(a, i) != rl_ref_pad || s->info->nout != 1) continue;
+        if (!read[s->info->out[0].i] && !rl_val(x->g, s->info->out[0])->is_output) s->info = NULL;
+    }
 }
 
 /* With a device the analysis is the fast kernels', for steps whose first kernel is the device's, and Reshapes, which are views there. */
@@ -372,6 +417,7 @@ void rl_fuse(rl_exec *x) {
         while (take_next(&a)) continue;
         if (a.count > (a.kind == RL_LEAD_ROWS && (a.device || !a.f.scale))) join(&a, i);
     }
+    drop_pads(&a, &tmp);
     rl_drop_steps(x);
     rl_arena_free(&tmp);
 }

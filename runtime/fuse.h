@@ -113,9 +113,15 @@ void rl_move_bytes(rl_graph *g);
 void rl_join_folds(rl_exec *x);
 /* Is it a Pad with zeros? */
 bool rl_pads_are_zeros(const rl_exec *x, const rl_nodeinfo *pad);
-/* Pads of zeros that only convolutions read become theirs. Before anything is joined to those. */
-void rl_join_conv_pads(rl_exec *x);
-/* Likewise pools. Without a plan. */
+/* The pads of a node with windows which reads this Pad, with what that adds, before all dims and then behind (pads.c); NULL: not zeros, not known, or
+ * not in the spatial dims alone. */
+const int64_t *rl_pads_sum(const rl_exec *x, const rl_nodeinfo *pad, const rl_nodeinfo *window);
+/* In its attributes; counts: as an average counts them. */
+void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t count, bool counts);
+/* Pads of zeros that only convolutions read become theirs. With a device, whose joined steps keep their parts and so cannot share one; before a graph's steps
+ * are made. */
+void rl_pad_convolutions(rl_graph *g);
+/* Pads that only pools read become theirs. Without a plan. */
 void rl_join_pool_pads(rl_exec *x);
 /* Pads, Reshapes and Slices in a row that together are a view of what they read: one step, which is that (shear.c). */
 rl_status rl_join_shears(rl_exec *x);

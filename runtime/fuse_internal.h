@@ -22,6 +22,9 @@ typedef struct {
     uint32_t axis, count; /* of the channels, from the front; nodes taken in */
     rl_value in[3 + RL_POSTS];
     uint32_t nin;
+    rl_node pad;       /* a Pad before it, that it does itself */
+    bool pad_shared;   /* others read that, too */
+    const int64_t *pads;
 } rl_fuser;
 
 /* The step runs in another one from now on, if that is not itself: who asks for readers of its inputs finds that one. */

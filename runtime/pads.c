@@ -6,7 +6,6 @@
  *
  * Keras writes both pads apart from the windows, ResNet's and NASNet's for one. */
 
-#include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
 #include "window.h"
@@ -19,10 +18,13 @@ static bool is_zero(const void *p, rl_dtype t) {
     return size && size <= sizeof zero && rl_same_bytes(p, zero, size);
 }
 
+static bool may_be_zeros(const rl_nodeinfo *pad) {
+    return rl_attr_float(pad, "value", 0) == 0 && (!rl_attr_find(pad, "mode") || rl_attr_is(pad, "mode", "constant"));
+}
+
 bool rl_pads_are_zeros(const rl_exec *x, const rl_nodeinfo *pad) {
     const rl_tensor *t = rl_has(rl_in(pad, 2)) ? &x->constant[pad->in[2].i] : NULL;
-    if (rl_attr_float(pad, "value", 0) != 0 || (rl_attr_find(pad, "mode") && !rl_attr_is(pad, "mode", "constant"))) return false;
-    return !t || (t->kind == RL_TENSOR && rl_numel(t) == 1 && is_zero(rl_data(t), t->dtype));
+    return may_be_zeros(pad) && (!t || (t->kind == RL_TENSOR && rl_numel(t) == 1 && is_zero(rl_data(t), t->dtype)));
 }
 
 /* `by`: what the Pad adds, before all dims and then behind. */
@@ -42,8 +44,7 @@ static const int64_t *sum_of(rl_graph *g, const int64_t *by, const rl_nodeinfo *
     return sum;
 }
 
-/* The pads of a node with windows which reads this Pad, with what that adds; NULL: not zeros, not known, or not in the spatial dims alone. */
-static const int64_t *pads_sum(const rl_exec *x, const rl_nodeinfo *pad, const rl_nodeinfo *window) {
+const int64_t *rl_pads_sum(const rl_exec *x, const rl_nodeinfo *pad, const rl_nodeinfo *window) {
     const rl_tensor *by = rl_has(rl_in(pad, 1)) ? &x->constant[pad->in[1].i] : NULL;
     uint32_t rank = rl_val(x->g, window->in[0])->rank;
     if (pad->since < 11 || rl_has(rl_in(pad, 3)) || !by || by->kind != RL_TENSOR || by->dtype != RL_I64 || !rl_is_dense(by)) return NULL;
@@ -51,8 +52,7 @@ static const int64_t *pads_sum(const rl_exec *x, const rl_nodeinfo *pad, const r
     return sum_of(x->g, rl_data(by), window);
 }
 
-/* counts: as an average counts them. */
-static void set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t count, bool counts) {
+void rl_set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t count, bool counts) {
     static const char *const old[] = {"pads", "auto_pad", "count_include_pad"};
     rl_attr *attr = rl_new(&g->mem, rl_attr, n->nattr + 2);
     uint32_t k = 0;
@@ -67,21 +67,51 @@ static void set_pads(rl_graph *g, rl_nodeinfo *n, const int64_t *pads, uint32_t 
     n->nattr = k;
 }
 
-/* ---- who takes them ---- */
+/* ---- convolutions ---- */
 
-/* Its op in the CPU's table, by which all is joined, with a device, too. */
-static rl_kernel_fn *fn_of(const rl_exec *x, const rl_step *s) {
-    if (!x->rt->device) return rl_step_own_fn(s);
-    const rl_kernel *k = s->info ? rl_kernel_find(&rl_backend_fast, s->info) : NULL;
-    return k ? k->fn : NULL;
+/* What a Pad of zeros adds; NULL: it is none, or not known before the run. */
+static const int64_t *added_by(const rl_graph *g, const rl_nodeinfo *pad, rl_arena *tmp) {
+    const int64_t *by;
+    uint32_t n;
+    if (pad->op != RL_OP_Pad || *pad->domain || pad->since < 11 || pad->nin < 2 || pad->nout != 1 || rl_has(rl_in(pad, 3)) || !may_be_zeros(pad)) return NULL;
+    if (!rl_has(pad->in[0]) || !rl_has(pad->in[1]) || !rl_has(pad->out[0])) return NULL;
+    const rl_const *value = rl_has(rl_in(pad, 2)) ? rl_val(g, pad->in[2])->data : NULL;
+    if (rl_has(rl_in(pad, 2)) && (!value || !value->data || value->nbyte != rl_dtype_bits(value->dtype) / 8 || !is_zero(value->data, value->dtype))) return NULL;
+    uint32_t rank = rl_val(g, pad->out[0])->rank;
+    return rank != RL_NORANK && rank >= 3 && rl_const_ints(g, pad->in[1], tmp, &by, &n) && n == 2 * rank ? by : NULL;
 }
 
-/* The pads of a window that takes this Pad; NULL: it does not. */
-typedef const int64_t *pads_fn(const rl_exec *x, const rl_nodeinfo *pad, const rl_step *s);
-
-static const int64_t *conv_pads(const rl_exec *x, const rl_nodeinfo *pad, const rl_step *s) {
-    return fn_of(x, s) == rl_fast_conv ? pads_sum(x, pad, s->info) : NULL;
+/* Where convolutions alone read the Pad, each has its pads, and it goes. */
+static bool pads_convolutions(rl_graph *g, const rl_nodeinfo *pad, const int64_t *by) {
+    const rl_valinfo *y = rl_val(g, pad->out[0]);
+    if (y->is_output || !y->nuse) return false;
+    for (uint32_t i = 0; i < y->nuse; i++) {
+        const rl_nodeinfo *conv = rl_nod(g, y->use[i].node);
+        if (conv->op != RL_OP_Conv || *conv->domain || y->use[i].slot || !sum_of(g, by, conv)) return false;
+    }
+    rl_value x = pad->in[0], padded = pad->out[0];
+    while (rl_val(g, padded)->nuse) {
+        rl_node conv = rl_val(g, padded)->use[0].node;
+        rl_set_pads(g, rl_nod(g, conv), sum_of(g, by, rl_nod(g, conv)), 2 * (rl_val(g, padded)->rank - 2), false);
+        rl_graph_set_input(g, conv, 0, x);
+    }
+    return true;
 }
+
+void rl_pad_convolutions(rl_graph *g) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, g->ctx);
+    bool *dead = rl_new(&tmp, bool, g->nnode);
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        const int64_t *by = added_by(g, n, &tmp);
+        dead[g->order.p[i].i] = by && pads_convolutions(g, n, by);
+    }
+    rl_graph_remove_all(g, dead);
+    rl_arena_free(&tmp);
+}
+
+/* ---- pools ---- */
 
 /* A pool without pads of its own, whose windows always see more than pads: its pads; else NULL. */
 static const int64_t *pool_pads(const rl_exec *x, const rl_nodeinfo *pad, const rl_step *s) {
@@ -91,58 +121,49 @@ static const int64_t *pool_pads(const rl_exec *x, const rl_nodeinfo *pad, const 
     bool fits = rl_step_own_fn(s) == rl_fast_pool && in->dtype == RL_F32 && in->rank >= 4 && in->rank <= 5 && n->nout == 1 && n->since >= 7;
     if (!fits || s->kernel.p[0]->arg == RL_POOL_LP || !size || size->n != in->rank - 2 || rl_attr_int(n, "ceil_mode", 0)) return NULL;
     if (!rl_attr_all(n, "pads", 0) || !rl_attr_all(n, "dilations", 1)) return NULL;
-    const int64_t *sum = pads_sum(x, pad, n);
+    const int64_t *sum = rl_pads_sum(x, pad, n);
     for (uint32_t i = 0; sum && i < 2 * size->n; i++)
         if (sum[i] >= size->ints[i % size->n]) return NULL;
     return sum;
 }
 
-static const rl_kernel padded_pool = {.types = RL_T(RL_F32), .fn = rl_fast_padded_pool, .arg = RL_POOL_MAX};
+static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_padded_pool, .arg = RL_POOL_MAX};
 
-static void take_pads(const rl_exec *x, const rl_nodeinfo *pad, const int64_t *pads, rl_step *s) {
+static void take_pads(const rl_exec *x, const rl_nodeinfo *pad, rl_step *s) {
     rl_graph *g = x->g;
     rl_nodeinfo *n = rl_copy(&g->mem, s->info, sizeof *n);
-    bool pool = rl_step_own_fn(s) == rl_fast_pool, most = pool && s->kernel.p[0]->arg == RL_POOL_MAX;
-    set_pads(g, n, pads, 2 * (rl_val(g, n->in[0])->rank - 2), pool && !most);
-    n->in = rl_copy(&g->mem, n->in, n->nin * sizeof *n->in);
-    n->in[0] = pad->in[0];
+    bool most = s->kernel.p[0]->arg == RL_POOL_MAX;
+    rl_set_pads(g, n, pool_pads(x, pad, s), 2 * (rl_val(g, n->in[0])->rank - 2), !most);
+    n->in = rl_copy(&g->mem, pad->in, sizeof *pad->in);
     s->info = n;
-    if (most) rl_run_by(x, s, &padded_pool);
+    if (most) rl_run_by(x, s, &kernel);
 }
 
 /* Where all that read the Pad take it. */
-static void join_pad(const rl_exec *x, rl_step *s, pads_fn *pads_of) {
+static void join_pad(const rl_exec *x, rl_step *s) {
     const rl_nodeinfo *pad = s->info;
     uint32_t i = 0, readers = 0;
-    if (fn_of(x, s) != rl_ref_pad || pad->nout != 1 || !rl_has(pad->in[0]) || rl_val(x->g, pad->out[0])->is_output) return;
+    if (rl_step_own_fn(s) != rl_ref_pad || pad->nout != 1 || !rl_has(pad->in[0]) || rl_val(x->g, pad->out[0])->is_output) return;
     for (; i < x->nstep; i++) {
         const rl_nodeinfo *n = x->step[i].info;
         for (uint32_t k = 0; n && k < n->ncap; k++)
             if (rl_same(n->cap[k], pad->out[0])) return;
         for (uint32_t k = 0; n && k < n->nin; k++) {
             if (!rl_has(n->in[k]) || !rl_same(n->in[k], pad->out[0])) continue;
-            if (k || !pads_of(x, pad, &x->step[i])) return;
+            if (k || !pool_pads(x, pad, &x->step[i])) return;
             readers++;
         }
     }
     for (i = 0; readers && i < x->nstep; i++) {
         const rl_nodeinfo *n = x->step[i].info;
-        if (n && n->nin && rl_has(n->in[0]) && rl_same(n->in[0], pad->out[0])) take_pads(x, pad, pads_of(x, pad, &x->step[i]), &x->step[i]);
+        if (n && n->nin && rl_has(n->in[0]) && rl_same(n->in[0], pad->out[0])) take_pads(x, pad, &x->step[i]);
     }
     if (readers) s->info = NULL;
 }
 
-static void join_pads(rl_exec *x, pads_fn *pads_of) {
-    for (uint32_t i = 0; i < x->nstep; i++) join_pad(x, &x->step[i], pads_of);
-    rl_drop_steps(x);
-}
-
-void rl_join_conv_pads(rl_exec *x) {
-    join_pads(x, conv_pads);
-}
-
 void rl_join_pool_pads(rl_exec *x) {
-    join_pads(x, pool_pads);
+    for (uint32_t i = 0; i < x->nstep; i++) join_pad(x, &x->step[i]);
+    rl_drop_steps(x);
 }
 
 /* ---- the kernel ---- */

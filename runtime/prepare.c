@@ -231,7 +231,6 @@ static rl_status improve(rl_exec *x) {
     if (!x->rt->device) rl_join_bytes(x); /* before weights become floats */
     RL_TRY(rl_exec_fold(x));
     if (x->rt->fast) fetch_constants(x);
-    rl_join_conv_pads(x);
     if (x->rt->device) rl_join_bytes(x);
     rl_fuse(x);
     if (!x->rt->device) {
@@ -285,6 +284,7 @@ rl_status rl_exec_rewrite(const rl_rt *rt, rl_graph *g) {
         RL_TRY(rl_join_subsampling(g));
     }
     if (rt->device && !rt->watch) {
+        rl_pad_convolutions(g);
         RL_TRY(rl_slice_one_place(g));
         RL_TRY(rl_join_siblings(g));
     }
