@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "../src/expand.h"
 #include "../src/shape.h"
 #include "../src/stats.h"
 
@@ -260,14 +259,6 @@ static rl_status reopen(rl_pass_run *r) {
     return move_last(r);
 }
 
-static rl_status write_branches(rl_pass_run *r) {
-    bool any;
-    RL_TRY(rl_expand_branches(r->g, &any));
-    if (!any) return RL_OK;
-    RL_TRY(rl_pass_dce(r)); /* the condition */
-    return infer_written(r);
-}
-
 /* One graph whose types are inferred, with its bodies. */
 static rl_status improve(rl_pass_run *r) {
     int64_t time = 0;
@@ -281,7 +272,6 @@ static rl_status improve(rl_pass_run *r) {
     if (!r->gave_up && !rl_pass_disabled(r->opt, "units")) RL_TRY(rl_run_pass(r, "units"));
     if (rl_by_objective(r, "time") && !r->gave_up && !rl_pass_disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, false, &r->out->time_after));
     r->out->time_before = time; /* as it was read; what assign says of it is after fold */
-    if (!r->gave_up) RL_TRY(write_branches(r));
     rl_judge(r);
     return r->out->changed ? rl_pass_verify(r, "dce") : RL_OK; /* never a broken file, whatever a pass did */
 }
