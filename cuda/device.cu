@@ -32,9 +32,7 @@ template <class K> static __device__ __forceinline__ void run_kernel(const typen
 }
 
 /* Threads of a multiprocessor: Turing's, those of the smaller Amperes, Ada and the smaller Blackwells, and all others'. */
-#if !defined(__CUDA_ARCH__)
-enum { RL_ROOM = 2048 };
-#elif __CUDA_ARCH__ == 750
+#if __CUDA_ARCH__ == 750
 enum { RL_ROOM = 1024 };
 #elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 880 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1100
 enum { RL_ROOM = 1536 };

@@ -186,9 +186,7 @@ void rl_label_qdq(rl_labels *b) {
 }
 
 void rl_label_batch_norm(rl_labels *b) {
-    uint32_t extra = 0;
-    for (uint32_t k = 1; k < b->n->nout; k++) extra += rl_labels_makes(b, k);
-    if (extra || rl_attr_int(b->n, "training_mode", 0) || !rl_attr_int(b->n, "spatial", 1) || !rl_labels_like_input(b, 1) ||
+    if (rl_labels_makes_more(b) || rl_attr_int(b->n, "training_mode", 0) || !rl_attr_int(b->n, "spatial", 1) || !rl_labels_like_input(b, 1) ||
         rl_labels_rank(b, b->n->in[0]) < 2) {
         b->ok = false;
         return;
@@ -201,8 +199,7 @@ void rl_label_batch_norm(rl_labels *b) {
 }
 
 void rl_label_norm(rl_labels *b) {
-    for (uint32_t k = 1; k < b->n->nout; k++)
-        if (rl_labels_makes(b, k)) b->ok = false;
+    if (rl_labels_makes_more(b)) b->ok = false;
     if (!b->ok || !rl_labels_like_input(b, 1)) return;
     uint32_t rank = rl_labels_rank(b, b->n->in[0]);
     int64_t axis = rl_attr_int(b->n, "axis", -1);

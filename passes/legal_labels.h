@@ -38,8 +38,14 @@ bool rl_labels_like_input(rl_labels *b, uint32_t nout);
 bool rl_labels_agree(const rl_labels *b, uint32_t label);
 /* Does the node make this output for anyone? */
 static inline bool rl_labels_makes(const rl_labels *b, uint32_t slot) {
-    const rl_valinfo *v = rl_has(b->n->out[slot]) ? rl_val(b->g, b->n->out[slot]) : NULL;
+    const rl_valinfo *v = rl_has(rl_out(b->n, slot)) ? rl_val(b->g, b->n->out[slot]) : NULL;
     return v && (v->nuse || v->is_output);
+}
+/* Any but the first? */
+static inline bool rl_labels_makes_more(const rl_labels *b) {
+    bool more = false;
+    for (uint32_t k = 1; k < b->n->nout; k++) more |= rl_labels_makes(b, k);
+    return more;
 }
 
 /* Is it a constant, or one that is only dequantized? */

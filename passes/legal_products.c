@@ -103,9 +103,9 @@ static const struct { rl_op op; uint32_t matrix, nrow, row[4]; } on_rows[] = {
 static void label_skip(rl_labels *b) {
     enum { SKIP = 1, SUM = 3 };
     uint32_t rank = rl_labels_rank(b, b->n->in[0]);
-    for (uint32_t k = 1; k < b->n->nout; k++) b->ok = b->ok && (k == SUM || !rl_labels_makes(b, k));
+    b->ok = b->ok && !rl_labels_makes(b, 1) && !rl_labels_makes(b, 2);
     for (uint32_t out = 0; out < 2 && b->ok; out++) {
-        if (out && (b->n->nout <= SUM || !rl_labels_makes(b, SUM))) continue;
+        if (out && !rl_labels_makes(b, SUM)) continue;
         uint32_t o = rl_labels_operand(b, out ? SUM : SKIP, out);
         b->ok = b->ok && rl_labels_rank(b, b->op->operand[o].tensor) == rank;
         for (uint32_t d = 0; d < rank && b->ok; d++) {
@@ -150,7 +150,7 @@ static void in_own_orders(rl_labels *b) {
     if (!b->ok) return;
     const rl_valinfo *vx = rl_val(b->g, b->n->in[0]);
     for (uint32_t i = 0; i < t->run.n; i++) rows += rl_run_fits(&t->run.p[i], b->n, vx->dtype, vx->rank);
-    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_labels_makes(b, k);
+    b->ok &= !rl_labels_makes_more(b);
     for (uint32_t k = 1; k < b->n->nin; k++) b->ok &= !rl_has(b->n->in[k]) || !rl_same(b->n->in[k], b->n->in[0]);
     if (rows == 0 || rl_labels_rank(b, b->n->out[0]) != vx->rank) b->ok = false;
     for (uint32_t d = 0; d < vx->rank && b->ok; d++) {
@@ -168,7 +168,7 @@ void rl_label_pool(rl_labels *b) {
     b->op->noperand = b->nlabel = 0;
     b->ok = rank >= 3 && rank <= RL_MAXGROUP;
     if (!b->ok || !rl_labels_like_input(b, 1)) return;
-    for (uint32_t k = 1; k < b->n->nout; k++) b->ok &= !rl_labels_makes(b, k); /* indices count in the model's order */
+    b->ok &= !rl_labels_makes_more(b); /* indices count in the model's order */
     for (uint32_t d = 2; d < rank && b->ok; d++) {
         if (rl_labels_size(b, 0, d) == 1) b->ok = false; /* nothing marks its place */
         b->label[d].role = RL_T_AXIS;

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "../src/text.h"
+
 /* IEEE: infinities and NaNs at the largest exponent.  FN: one NaN, all ones; no infinity.  FNUZ: one NaN, the code of -0; no
  * infinity, no -0.  FINITE: neither. */
 typedef enum { IEEE, FN, FNUZ, FINITE } special;
@@ -117,20 +119,9 @@ uint32_t rl_number_bits(rl_dtype t, double x, bool saturate) {
     return sign | (uint32_t)(unit + f->mant + f->bias) << f->mant | (m - one);
 }
 
-/* ---- float16 and bfloat16, of which there are many ---- */
+/* ---- to float16 and bfloat16, of which there are many ---- */
 
 typedef union { double f; uint64_t i; } pair;
-
-/* Its bits at a double's places, the exponent as that counts it; what has none, as so many of its unit. */
-static inline double value16(uint32_t bits, int mant, int bias) {
-    uint64_t code = bits & 0x7fff, top = (UINT64_C(1) << 15) - (UINT64_C(1) << mant);
-    pair x = {.i = code << (52 - mant)};
-    x.i += (uint64_t)(1023 - bias) << 52;
-    if (code >= top) x.i |= UINT64_C(0x7ff) << 52; /* infinities, NaNs */
-    pair unit = {.i = (uint64_t)(1024 - bias - mant) << 52};
-    if (code < UINT64_C(1) << mant) x.f = (double)(int32_t)code * unit.f;
-    return bits & 0x8000 ? -x.f : x.f;
-}
 
 /* The bits that are too many round the others by a carry; of what has no exponent left, by the sum with what has the last bit as its unit. */
 static inline uint16_t bits16(double value, int mant, int bias) {
@@ -159,9 +150,8 @@ static int64_t sign_extend(uint32_t x, uint32_t bits) {
     return (int64_t)(x ^ (1u << (bits - 1))) - (int64_t)(1u << (bits - 1));
 }
 
-#define LOAD(T, member) for (int64_t i = 0; i < n; i++) w->member[i] = ((const T *)(const void *)r.base)[r.at + i * r.step]
-
-#define LOAD16(mant, bias) for (int64_t i = 0; i < n; i++) w->f[i] = value16(((const uint16_t *)(const void *)r.base)[r.at + i * r.step], mant, bias)
+#define LOAD_BY(value, T, member) for (int64_t i = 0; i < n; i++) w->member[i] = value(((const T *)(const void *)r.base)[r.at + i * r.step])
+#define LOAD(T, member) LOAD_BY(, T, member)
 
 static void load_small(rl_run r, int64_t n, wide *w) {
     uint32_t bits = rl_dtype_bits(r.type);
@@ -185,8 +175,8 @@ static void load(rl_run r, int64_t n, wide *w) {
     case RL_U16: LOAD(uint16_t, i); break;
     case RL_U32: LOAD(uint32_t, i); break;
     case RL_U64: LOAD(uint64_t, u); break;
-    case RL_F16: LOAD16(10, 15); break;
-    case RL_BF16: LOAD16(7, 127); break;
+    case RL_F16: LOAD_BY(rl_half_float, uint16_t, f); break;
+    case RL_BF16: LOAD_BY(rl_bf16_float, uint16_t, f); break;
     default: load_small(r, n, w); break;
     }
 }

@@ -183,6 +183,10 @@ class Builder:
         """Is it made for anyone?"""
         return bool(name) and (bool(self.model.readers.get(name)) or name in self.model.graph.outputs)
 
+    def makes_more(self):
+        """Any output but the first?"""
+        return any(map(self.made, self.node.output[1:]))
+
     # ---- one method per class of ops
 
     def pointwise(self):
@@ -442,7 +446,7 @@ class Builder:
 
     def batch_norm(self):
         n = self.node
-        if any(map(self.made, n.output[1:])) or n.attr("training_mode", 0) or not n.attr("spatial", 1):
+        if self.makes_more() or n.attr("training_mode", 0) or not n.attr("spatial", 1):
             raise Fixed
         labels = self.like_input()
         if len(labels) < 2 or sum(self.problem.is_open(d) for d in self.dims(n.inp(0))) > 1:
@@ -451,7 +455,7 @@ class Builder:
 
     def norm(self):
         n = self.node
-        if any(map(self.made, n.output[1:])):
+        if self.makes_more():
             raise Fixed
         labels = self.like_input()
         axis = n.attr("axis", -1)
@@ -577,7 +581,7 @@ class Builder:
     def pool(self):
         """The dims that the window moves over stay last and in order."""
         labels = self.like_input()
-        if len(labels) < 3 or any(map(self.made, self.node.output[1:])) or any(self.size(0, d) == ONE for d in range(2, len(labels))):
+        if len(labels) < 3 or self.makes_more() or any(self.size(0, d) == ONE for d in range(2, len(labels))):
             raise Fixed
         for d in range(2, len(labels)):
             labels[d].role, labels[d].group = AXIS, d - 1
@@ -601,11 +605,10 @@ class Builder:
 
     def skip(self, labels):
         """What is added to the rows, and the sums; the kernel takes rows of a matrix, or of three dims."""
-        made = [bool(o) and self.made(o) for o in self.node.output]
-        if any(made[1:3]):
+        if self.made(self.node.out(1)) or self.made(self.node.out(2)):
             raise Fixed
         for k, out in ((1, False), (3, True)):
-            if out and not any(made[3:4]):
+            if out and not self.made(self.node.out(k)):
                 continue
             o = self.operand(k, out)
             self.same_rank(o, len(labels))
