@@ -139,7 +139,7 @@ typedef enum { RL_UNPROVED = 0, RL_LOWER_BOUND = 1, RL_MINIMUM = 2, RL_QUICKEST 
 typedef struct {
     int changed;                                     /* 0: the output is the input, byte for byte */
     int64_t transposes_before, transposes_after;     /* Transpose nodes */
-    int64_t conversions_before, conversions_after;   /* that move data */
+    int64_t conversions_before, conversions_after;   /* those that move data, and Einsums that do no more than such a one */
     int64_t moved_bytes_before, moved_bytes_after;   /* by them, for one run; symbolic sizes guessed */
     int64_t lower_bound;                             /* on conversions, checked (docs/proof.md); 0 where nothing was proved */
     int64_t handed_to_caller;                        /* conversions that input_layouts and output_layouts leave to the caller */

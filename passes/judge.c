@@ -3,8 +3,8 @@
  * Better means: fewer moving Transposes (--objective bytes: fewer bytes moved), then the other of the two, then fewer
  * Transposes of any kind, then Einsums in forms that the target charges less (--objective time: first of all less time by the target's rows,
  * both graphs taken as they stand); and
- * never more moving Transposes (an Einsum that is one counts as one), nor more of the other nodes that move data.  It is judged by counting both graphs, not by
- * what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
+ * never more moving Transposes, nor more of the other nodes that move data; an Einsum that is a Transpose by another name counts as one, and is
+ * not replaced by one.  It is judged by counting both graphs, not by what a pass believes; where the result is no better, outcome.changed is false and the caller writes the input's own bytes. */
 #include <string.h>
 
 #include "../src/shape.h"
@@ -46,10 +46,11 @@ static int by(int64_t a, int64_t b) {
 
 /* time: below 0 where the time fell. */
 static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, bool bytes_first, bool cheaper, int time) {
-    if (rl_stats_others(now) > rl_stats_others(was) + apart || rl_stats_conversions(now) > rl_stats_conversions(was)) return false;
-    if (time != 0) return time < 0;
-    /* An Einsum may have been a Transpose by another name (normalize.c): its bytes were moved. */
+    /* An Einsum may have been a Transpose by another name (normalize.c): its bytes were moved, and where fewer Transposes do what Einsums did, they are
+     * better. One for one they are not. */
     int count = by(rl_stats_conversions(now), rl_stats_conversions(was));
+    if (rl_stats_others(now) > rl_stats_others(was) + apart || count > 0 || (count == 0 && now->moving > was->moving)) return false;
+    if (time != 0) return time < 0;
     int bytes = by(rl_add(now->moved_bytes, now->einsum_bytes), rl_add(was->moved_bytes, was->einsum_bytes));
     int first = bytes_first ? bytes : count, second = bytes_first ? count : bytes;
     if (first != 0) return first < 0;

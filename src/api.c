@@ -38,8 +38,8 @@ static void fill(const job *j, rl_result *r) {
     r->changed = o->changed;
     r->transposes_before = before->transposes;
     r->transposes_after = o->after.transposes;
-    r->conversions_before = before->moving;
-    r->conversions_after = o->after.moving;
+    r->conversions_before = rl_stats_conversions(before);
+    r->conversions_after = rl_stats_conversions(&o->after);
     r->moved_bytes_before = before->moved_bytes;
     r->moved_bytes_after = o->after.moved_bytes;
     r->lower_bound = o->conv_bound;

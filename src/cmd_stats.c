@@ -18,7 +18,7 @@ static void put_stats(const rl_outcome *o, const rl_text *was, const rl_text *no
         rl_put(t, "\nTransposes that move data:\n");
         rl_put_bytes(t, was->p, was->n);
     }
-    rl_put(t, "\nneeded at all: %" PRId64 " of %" PRId64 " (%s)\n", o->after.moving, o->before.moving,
+    rl_put(t, "\nneeded at all: %" PRId64 " of %" PRId64 " (%s)\n", rl_stats_conversions(&o->after), rl_stats_conversions(&o->before),
            o->proved == RL_PROVED_OPTIMAL && o->shown.quick == 0 ? "proved" : "not proved");
     if (o->changed && now->n) rl_put_bytes(t, now->p, now->n);
 }
