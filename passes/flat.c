@@ -10,12 +10,12 @@ static rl_graph *body_of(const rl_nodeinfo *n, const char *name) {
     return a && a->kind == RL_ATTR_GRAPH ? a->graph : NULL;
 }
 
-static bool is_doubtful(const rl_graph *g) {
+bool rl_flat_doubtful(const rl_graph *g) {
     if (g->doubtful) return true;
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         for (uint32_t i = 0; i < n->nattr; i++)
-            if (n->attr[i].graph && is_doubtful(n->attr[i].graph)) return true;
+            if (n->attr[i].graph && rl_flat_doubtful(n->attr[i].graph)) return true;
     }
     return false;
 }
@@ -48,7 +48,7 @@ static uint32_t bodies_of(const rl_nodeinfo *n, rl_graph **body) {
     } else return 0;
     if (n->op != RL_OP_If && n->nin < (n->op == RL_OP_Loop ? 2 : 1 + old)) return 0;
     for (uint32_t i = 0; i < nbody; i++) {
-        if (!body[i] || body[i]->input.n != nin || body[i]->output.n < nout || is_doubtful(body[i]) || hides(body[i]))
+        if (!body[i] || body[i]->input.n != nin || body[i]->output.n < nout || rl_flat_doubtful(body[i]) || hides(body[i]))
             return 0;
         if (n->op != RL_OP_Loop && body[i]->output.n != nout) return 0;
     }

@@ -61,6 +61,9 @@ rl_status rl_flat_write_back(rl_graph *flat, rl_arena *tmp);
 /* The graph that a flat one was made from; any other is its own. */
 rl_graph *rl_flat_main(rl_graph *g);
 
+/* Do types contradict each other in g or a body in it?  Such a body stays closed. */
+bool rl_flat_doubtful(const rl_graph *g);
+
 /* The graph itself gives the value: not one around it, and it is not the name of what a pass took away. */
 static inline bool rl_flat_is_own(const rl_valinfo *x) { return x->def.i != RL_NONE || x->is_input || x->is_init; }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "../src/expand.h"
 #include "../src/shape.h"
 #include "../src/stats.h"
 
@@ -185,10 +186,10 @@ static rl_status run_once(rl_pass_run *r) {
 }
 
 /* Once more, printing nothing: it has been printed. */
-static rl_status run_quietly(rl_pass_run *r) {
+static rl_status quietly(rl_pass_run *r, rl_status (*what)(rl_pass_run *r)) {
     const rl_passopt *opt = r->opt, quiet = quiet_of(r);
     r->opt = &quiet;
-    rl_status s = run_once(r);
+    rl_status s = what(r);
     r->opt = opt;
     return s;
 }
@@ -207,7 +208,7 @@ static rl_status run_all(rl_pass_run *r) {
     RL_TRY(run_once(r));
     if (!r->gave_up || !(g->kept && g->kept->flat)) return RL_OK;
     give_up_flat(r);
-    rl_status s = run_quietly(r);
+    rl_status s = quietly(r, run_once);
     r->out->proof.checked = false; /* with its bodies open the model may need fewer */
     r->out->proof.why = rl_internz(r->g->ctx, "a form could not be written, so bodies stayed as they are");
     return s;
@@ -239,15 +240,14 @@ static rl_status move_last(rl_pass_run *r) {
     return RL_OK;
 }
 
-/* What was written with closed bodies may be one whose forms can be written with open ones; else the next run would find that. */
-static rl_status reopen(rl_pass_run *r) {
+/* With its bodies open. */
+static rl_status run_open(rl_pass_run *r) {
     const rl_outcome kept = *r->out;
     rl_graph *g = r->g;
-    if (!r->closed || r->gave_up) return RL_OK;
     RL_TRY(infer_written(r));
     r->closed = g->closed = false;
     r->round = 0;
-    RL_TRY(run_quietly(r));
+    RL_TRY(run_once(r));
     if (r->gave_up) give_up_flat(r);
     r->out->proof = kept.proof;
     r->out->conv_before = kept.conv_before;
@@ -256,7 +256,29 @@ static rl_status reopen(rl_pass_run *r) {
         return RL_OK;
     }
     RL_TRY(again(r));
-    return move_last(r);
+    RL_TRY(move_last(r));
+    if (r->out->conv_after >= kept.conv_after) return RL_OK;
+    r->out->proof.checked = false;
+    r->out->proof.why = rl_internz(g->ctx, "a body was closed when it was made, and the model needs fewer with it open");
+    return RL_OK;
+}
+
+/* Writes out branches that are taken.  taken: some of them were closed, as their sizes contradict each other. */
+static rl_status write_branches(rl_pass_run *r, bool *taken) {
+    bool any, doubtful = rl_flat_doubtful(r->g);
+    RL_TRY(rl_expand_branches(r->g, &any));
+    *taken = any && doubtful;
+    if (!any) return RL_OK;
+    RL_TRY(rl_pass_dce(r)); /* the condition */
+    return infer_written(r);
+}
+
+/* What was written with closed bodies may be one whose forms can be written with open ones; else the next run would find that. */
+static rl_status reopen(rl_pass_run *r) {
+    bool taken;
+    if (r->gave_up) return RL_OK;
+    RL_TRY(write_branches(r, &taken));
+    return r->closed || taken ? quietly(r, run_open) : RL_OK;
 }
 
 /* One graph whose types are inferred, with its bodies. */

@@ -53,8 +53,13 @@ typedef struct {
     uint32_t number; /* of the copy of the function */
 } copying;
 
+/* A branch is written out once, and is not a function. */
+static bool is_branch(const copying *c) { return c->function->parent; }
+
 static rl_str new_name(const copying *c, const rl_valinfo *x) {
-    return rl_graph_fresh_name(c->to, rl_internf(c->to->ctx, "%s/%u", x->name ? x->name : "", c->number));
+    const char *name = x->name ? x->name : "";
+    if (is_branch(c)) return rl_graph_fresh_name(c->to, name);
+    return rl_graph_fresh_name(c->to, rl_internf(c->to->ctx, "%s/%u", name, c->number));
 }
 
 static rl_value value_of(copying *c, rl_value v) {
@@ -63,6 +68,8 @@ static rl_value value_of(copying *c, rl_value v) {
     rl_value y = rl_graph_value(c->to, new_name(c, x));
     rl_valinfo *z = rl_val(c->to, y);
     z->data = x->data;
+    z->is_init = x->is_init;
+    if (x->is_init) rl_push(&c->to->mem, c->to->init, y);
     z->dtype = x->data ? x->dtype : RL_UNDEF;
     z->rank = x->data ? x->rank : RL_NORANK;
     z->dim = x->data ? x->dim : NULL;
@@ -99,7 +106,7 @@ static rl_status copy_body(copying *around, const rl_graph *body, rl_graph **out
                 return rl_fail(g->ctx, RL_EMODEL, "a body reads '%.100s', which the call leaves out", x->name);
             name = rl_val(around->to, v)->name;
         } else
-            name = new_name(&c, x);
+            name = is_branch(&c) ? x->name : new_name(&c, x); /* a constant of a branch's body is written with its bytes, the name among them */
         c.value[i] = rl_graph_value(g, name);
         c.known[i] = true;
         rl_valinfo *y = rl_val(g, c.value[i]);
@@ -194,14 +201,39 @@ static rl_status add_identity(rl_graph *g, const rl_graph *function, rl_value fr
     x->since = 1;
     for (uint32_t i = 0; i < function->opset.n; i++)
         if (!*function->opset.p[i].domain) x->since = (uint32_t)function->opset.p[i].version;
+    if (function->parent) x->since = rl_opset_of(g, x->domain);
     x->op = rl_op_find(x->domain, x->type, (int64_t)x->since);
     return RL_OK;
 }
 
+static copying start(expansion *e, rl_graph *g, const rl_nodeinfo *call, const rl_graph *f) {
+    return (copying){.e = e, .from = f, .function = f, .to = g, .call = call, .value = rl_new(e->tmp, rl_value, f->nval),
+                     .known = rl_new(e->tmp, bool, f->nval), .number = ++e->ncopy};
+}
+
+/* The nodes, of which the last make what the call does. */
+static rl_status write_nodes(copying *c) {
+    const rl_graph *f = c->from;
+    rl_graph *g = c->to;
+    bool *later = rl_new(c->e->tmp, bool, f->output.n); /* what is there already, or is an output a second time */
+    for (uint32_t i = 0; i < f->output.n; i++) {
+        rl_value v = f->output.p[i];
+        if (!rl_has(rl_out(c->call, i))) continue;
+        if (rl_val(f, v)->data && rl_val(f, v)->def.i == RL_NONE) value_of(c, v); /* a branch's constant, which has no node */
+        later[i] = c->known[v.i];
+        if (later[i]) continue;
+        c->value[v.i] = c->call->out[i];
+        c->known[v.i] = true;
+        if (rl_val(f, v)->data) rl_val(g, c->call->out[i])->data = rl_val(f, v)->data;
+    }
+    RL_TRY(copy_nodes(c));
+    for (uint32_t i = 0; i < f->output.n; i++)
+        if (later[i]) RL_TRY(add_identity(g, f, c->value[f->output.p[i].i], c->call->out[i]));
+    return RL_OK;
+}
+
 static rl_status write_out(expansion *e, rl_graph *g, const rl_nodeinfo *call, const rl_graph *f) {
-    copying c = {.e = e, .from = f, .function = f, .to = g, .call = call, .number = ++e->ncopy};
-    c.value = rl_new(e->tmp, rl_value, f->nval);
-    c.known = rl_new(e->tmp, bool, f->nval);
+    copying c = start(e, g, call, f);
     if (call->nin > f->input.n || call->nout > f->output.n)
         return rl_fail(g->ctx, RL_EMODEL, "function '%.100s' has %u inputs and %u outputs, a call %u and %u", f->name,
                        f->input.n, f->output.n, call->nin, call->nout);
@@ -209,20 +241,7 @@ static rl_status write_out(expansion *e, rl_graph *g, const rl_nodeinfo *call, c
         c.value[f->input.p[i].i] = rl_in(call, i);
         c.known[f->input.p[i].i] = true;
     }
-    bool *later = rl_new(e->tmp, bool, f->output.n); /* an input, or an output a second time */
-    for (uint32_t i = 0; i < f->output.n; i++) {
-        rl_value v = f->output.p[i];
-        if (!rl_has(rl_out(call, i))) continue;
-        later[i] = c.known[v.i];
-        if (later[i]) continue;
-        c.value[v.i] = call->out[i];
-        c.known[v.i] = true;
-        if (rl_val(f, v)->data) rl_val(g, call->out[i])->data = rl_val(f, v)->data;
-    }
-    RL_TRY(copy_nodes(&c));
-    for (uint32_t i = 0; i < f->output.n; i++)
-        if (later[i]) RL_TRY(add_identity(g, f, c.value[f->output.p[i].i], call->out[i]));
-    return RL_OK;
+    return write_nodes(&c);
 }
 
 /* The calls among the nodes from `first` on, which are then removed. */
@@ -283,6 +302,67 @@ rl_status rl_expand_calls(rl_graph *g) {
     rl_arena_init(&tmp, g->ctx);
     expansion e = {.callees = rl_callees_of(g, &tmp), .tmp = &tmp};
     rl_status s = expand(&e, g);
+    rl_arena_free(&tmp);
+    return s;
+}
+
+/* ---- branches ---- */
+
+/* The branch that an If takes whatever comes in; NULL: it is none, or that is not known. */
+static const rl_graph *taken_branch(const rl_graph *g, const rl_nodeinfo *n) {
+    const rl_const *c = n->op == RL_OP_If && !*n->domain && rl_has(rl_in(n, 0)) ? rl_val(g, n->in[0])->data : NULL;
+    if (!c || !c->data || c->dtype != RL_BOOL || c->nbyte != 1) return NULL;
+    const rl_attr *a = rl_attr_find(n, *(const char *)c->data ? "then_branch" : "else_branch");
+    for (uint32_t i = 0; a && a->graph && i < a->graph->init.n; i++) {
+        const rl_const *x = rl_val(a->graph, a->graph->init.p[i])->data;
+        if (!x || (x->nbyte && !x->data)) return NULL; /* only the file has it, by its name */
+    }
+    return a ? a->graph : NULL;
+}
+
+static rl_status write_branch(expansion *e, rl_graph *g, const rl_nodeinfo *n, const rl_graph *f) {
+    copying c = start(e, g, n, f);
+    for (uint32_t i = 0; i < f->nval; i++) {
+        if (!f->val[i].is_outer) continue;
+        c.value[i] = rl_graph_find(g, f->val[i].name);
+        c.known[i] = true;
+    }
+    return write_nodes(&c);
+}
+
+/* Round by round: a branch may have others in it. */
+static rl_status decide(expansion *e, rl_graph *g, bool *any) {
+    for (bool more = true; more;) {
+        struct { struct { rl_nodeinfo n; const rl_graph *branch; } *p; uint32_t n, cap; } found = {0};
+        bool *dead = rl_new(e->tmp, bool, g->nnode);
+        for (uint32_t i = 0; i < g->order.n; i++) {
+            rl_node id = g->order.p[i];
+            const rl_graph *branch = taken_branch(g, rl_nod(g, id));
+            if (!branch) continue;
+            dead[id.i] = true;
+            rl_push(e->tmp, found, ((__typeof__(*found.p)){*rl_nod(g, id), branch}));
+        }
+        more = found.n > 0;
+        if (!more) break;
+        *any = true;
+        rl_graph_remove_all(g, dead);
+        for (uint32_t i = 0; i < found.n; i++) RL_TRY(write_branch(e, g, &found.p[i].n, found.p[i].branch));
+        RL_TRY(rl_graph_sort(g));
+    }
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
+        for (uint32_t k = 0; k < n->nattr; k++)
+            if (n->attr[k].graph) RL_TRY(decide(e, n->attr[k].graph, any));
+    }
+    return RL_OK;
+}
+
+rl_status rl_expand_branches(rl_graph *g, bool *any) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, g->ctx);
+    expansion e = {.callees = rl_callees_of(g, &tmp), .tmp = &tmp};
+    *any = false;
+    rl_status s = decide(&e, g, any);
     rl_arena_free(&tmp);
     return s;
 }

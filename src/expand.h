@@ -24,4 +24,8 @@ uint32_t rl_callee(const rl_callees *c, const rl_nodeinfo *n);
  * written as the model that was read.  RL_EMODEL: a function calls itself, has no such call, or is overloaded; RL_ELIMIT: there are too many nodes. */
 rl_status rl_expand_calls(rl_graph *g);
 
+/* Writes out the branch that each If takes whose condition is a constant, in g and its bodies: what it computed may show that the other one does not fit
+ * (PyTorch squeezes a dim in one of two branches), and runtimes look at both. any: there was one; types are to be inferred again. */
+rl_status rl_expand_branches(rl_graph *g, bool *any);
+
 #endif
