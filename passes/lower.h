@@ -88,12 +88,14 @@ void rl_lower_picked(rl_lower *l, const rl_oplegal *picker);
 uint32_t rl_lower_next(const rl_lower *l, uint32_t phys);
 /* A value to hold what an op makes in this order and form: the tensor of the input that looks so, if free, else a new one. */
 rl_value rl_lower_result(rl_lower *l, uint32_t cls, uint32_t order, const rl_dims *d, rl_value like);
-/* Adds a node at the place of the node being written. */
+/* Adds a node at the place of the node being written; or gives one just added that place. */
+rl_node rl_lower_place(rl_lower *l, rl_node n);
 rl_node rl_lower_node(rl_lower *l, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out);
 rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x);
 /* The sizes as a 1-D int64 tensor; false when a symbol stands nowhere. */
 bool rl_lower_sizes(rl_lower *l, const rl_dim *d, uint32_t n, rl_value *out);
-/* A Reshape of x to sizes that may be symbolic, out; l->failed when it cannot be written. */
+/* x with sizes that may be symbolic, out: a Reshape, or where it wants sizes that are known only in a run, and the one shape is the other with dims of 1, a
+ * Squeeze or Unsqueeze; l->failed when it cannot be written. */
 void rl_lower_reshape(rl_lower *l, const char *name, rl_value x, const rl_dim *to, uint32_t n, rl_value out);
 /* The atoms of a class, outermost first, in this order. */
 static inline const uint8_t *rl_lower_atoms(const rl_lower *l, uint32_t cls, uint32_t order) { return l->p->cls.p[cls].order.p[order].p; }

@@ -1,6 +1,7 @@
 /* Sizes that are known only in a run, as tensors, and the Reshapes that need them.
  *
- *   Reshape(x[B,48,S]) to [4*B,12,S]    ->    Shape(x)[0] * 4, 12, Shape(x)[2] in one tensor, allowzero=1 */
+ *   Reshape(x[B,48,S]) to [4*B,12,S]    ->    Shape(x)[0] * 4, 12, Shape(x)[2] in one tensor, allowzero=1
+ *   Reshape(x[B,1,S,4]) to [B,S,4]      ->    Squeeze(x) axes=[1] */
 #include "lower.h"
 
 /* Elements k to k + n - 1 of the shape of x. */
@@ -176,31 +177,63 @@ static bool has_new_zero(const rl_valinfo *x, const rl_dim *to, uint32_t n) {
     return false;
 }
 
+/* Of the n sizes `to`: unknown ones, of these such as x has at the same place, and zeros. */
+typedef struct { uint32_t symbols, copied, zeros; } kinds;
+
+static kinds kinds_of(const rl_valinfo *x, const rl_dim *to, uint32_t n) {
+    kinds k = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        k.symbols += !rl_dim_known(to[i]);
+        k.copied += !rl_dim_known(to[i]) && i < x->rank && x->dim[i] == to[i];
+        k.zeros += to[i] == 0;
+    }
+    return k;
+}
+
 /* The shape input of a Reshape of x to these sizes. 0 copies, and one -1 is inferred, but not beside a size that is 0 in a run; and a
  * size that is looked up and is 0 would copy. *literal: it is for a Reshape to which 0 is 0. What stands nowhere is -1 all the same. */
 static rl_value target(rl_lower *l, rl_value x, const rl_dim *to, uint32_t n, bool *literal) {
     const rl_valinfo *from = rl_val(l->g, x);
     int64_t number[RL_MAXDIMS] = {0};
-    uint32_t symbols = 0, copied = 0, zeros = 0, inferred = 0;
+    uint32_t inferred = 0;
     bool zero = has_new_zero(from, to, n);
     rl_sizeplace at[RL_MAXDIMS] = {0};
-    for (uint32_t i = 0; i < n; i++) {
-        symbols += !rl_dim_known(to[i]);
-        copied += !rl_dim_known(to[i]) && i < from->rank && from->dim[i] == to[i];
-        zeros += to[i] == 0;
-    }
-    *literal = (zero || (copied < symbols && symbols + zeros > 1)) && rl_opset_of(l->g, rl_internz(l->g->ctx, "")) >= 14;
+    kinds k = kinds_of(from, to, n);
+    *literal = (zero || (k.copied < k.symbols && k.symbols + k.zeros > 1)) && rl_opset_of(l->g, rl_internz(l->g->ctx, "")) >= 14;
     for (uint32_t i = 0; i < n; i++) {
         number[i] = to[i];
         if (rl_dim_known(to[i])) continue;
         if (!*literal && i < from->rank && from->dim[i] == to[i]) number[i] = 0;
-        else if ((symbols == 1 && !*literal) || !(inferred ? find_factors : find_size)(l, to[i], x, &at[i])) number[i] = -1, inferred++;
+        else if ((k.symbols == 1 && !*literal) || !(inferred ? find_factors : find_size)(l, to[i], x, &at[i])) number[i] = -1, inferred++;
     }
-    l->failed |= (zero && !*literal) || (inferred && zeros) || inferred > 1;
+    l->failed |= (zero && !*literal) || (inferred && k.zeros) || inferred > 1;
     return numbers(l, number, at, n);
 }
 
+/* The axes of the dims of 1 that `more` has beyond `fewer`; 0 of them: there are none, or something else differs. */
+static uint32_t ones_beyond(const rl_dim *more, uint32_t nmore, const rl_dim *fewer, uint32_t nfewer, int64_t *axis) {
+    uint32_t n = 0, k = 0;
+    for (uint32_t i = 0; i < nmore; i++) {
+        if (k < nfewer && more[i] == fewer[k]) k++;
+        else if (more[i] == 1) axis[n++] = i;
+        else return 0;
+    }
+    return k == nfewer ? n : 0;
+}
+
+static bool write_ones(rl_lower *l, const char *name, rl_value x, const rl_dim *to, uint32_t n, rl_value out) {
+    const rl_valinfo *from = rl_val(l->g, x);
+    kinds k = kinds_of(from, to, n);
+    int64_t axis[RL_MAXDIMS];
+    bool fewer = n < from->rank;
+    if (k.copied == k.symbols || k.symbols == 1) return false;
+    uint32_t naxis = fewer ? ones_beyond(from->dim, from->rank, to, n, axis) : ones_beyond(to, n, from->dim, from->rank, axis);
+    if (naxis) rl_lower_place(l, rl_graph_add_listed(l->g, fewer ? RL_OP_Squeeze : RL_OP_Unsqueeze, name, x, "axes", naxis, axis, NULL, 1, &out));
+    return naxis;
+}
+
 void rl_lower_reshape(rl_lower *l, const char *name, rl_value x, const rl_dim *to, uint32_t n, rl_value out) {
+    if (write_ones(l, name, x, to, n, out)) return;
     bool literal;
     rl_value in[2] = {x, target(l, x, to, n, &literal)};
     rl_node node = rl_lower_node(l, RL_OP_Reshape, name, 2, in, 1, &out);

@@ -26,18 +26,19 @@ void rl_lower_shape(const rl_lower *l, uint32_t cls, uint32_t order, const rl_di
 
 /* ---- nodes ---- */
 
-rl_node rl_lower_node(rl_lower *l, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
-    rl_node n = rl_graph_add(l->g, op, name, nin, in, nout, out);
+rl_node rl_lower_place(rl_lower *l, rl_node n) {
     rl_nod(l->g, n)->origin = l->origin;
     rl_nod(l->g, n)->since = rl_opset_of(l->g, rl_nod(l->g, n)->domain);
     rl_push(l->tmp, l->emitted, n);
     return n;
 }
 
+rl_node rl_lower_node(rl_lower *l, rl_op op, const char *name, uint32_t nin, const rl_value *in, uint32_t nout, const rl_value *out) {
+    return rl_lower_place(l, rl_graph_add(l->g, op, name, nin, in, nout, out));
+}
+
 rl_value rl_lower_ints(rl_lower *l, const char *stem, uint32_t n, const int64_t *x) {
-    rl_value v = rl_graph_const_i64(l->g, rl_graph_fresh_name(l->g, stem), n, rl_copy(&l->g->mem, x, n * sizeof *x));
-    rl_val(l->g, v)->is_init = true;
-    return v;
+    return rl_graph_const_i64(l->g, rl_graph_fresh_name(l->g, stem), n, x);
 }
 
 rl_value rl_lower_new(rl_lower *l, rl_value like, uint32_t cls, uint32_t order, const rl_dims *d) {

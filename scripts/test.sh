@@ -143,7 +143,7 @@ py zoo-generic test_zoo.py --target generic
 py zoo-fused test_zoo.py --target fused
 py backend test_backend.py --fraction "${BACKEND_FRACTION:-0.25}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 2
-py proof test_proof.py --count "${PROOF_COUNT:-60}" --mutations "${MUTATION_COUNT:-1000}" --seed "${RANDOM_SEED:-0}"
+py proof test_proof.py --count "${PROOF_COUNT:-60}" --targets "${PROOF_TARGETS:-24}" --mutations "${MUTATION_COUNT:-400}" --seed "${RANDOM_SEED:-0}"
 others
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
 py random-ort test_random.py --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}" --target ort
