@@ -360,7 +360,7 @@ static void run_forms(rl_plan *p, rl_oplegal *op) {
     const rl_valinfo *x = rl_val(p->g, op->operand[0].tensor);
     op->form = rl_new(p->mem, rl_form, p->target->run.n + 1);
     for (uint32_t i = 0; i < p->target->run.n; i++) {
-        const rl_run *run = &p->target->run.p[i];
+        const rl_target_run *run = &p->target->run.p[i];
         if (!rl_run_fits(run, n, x->dtype, x->rank)) continue;
         rl_form *f = add_form(p, op, RL_FORM_RUN, 1);
         f->run = run;

@@ -9,13 +9,13 @@
 
 /* ---- labels ---- */
 
-uint32_t rl_label_of(const rl_labels *l, uint32_t cls, uint32_t atom) {
+uint32_t rl_label_of(const rl_atomlabels *l, uint32_t cls, uint32_t atom) {
     uint32_t x = l->at[cls] + atom;
     while (l->up[x] != x) x = l->up[x] = l->up[l->up[x]];
     return x;
 }
 
-static void tie_token(rl_labels *l, const rl_oplegal *op, const rl_token *t) {
+static void tie_token(rl_atomlabels *l, const rl_oplegal *op, const rl_token *t) {
     uint32_t first = RL_NONE;
     for (uint32_t o = 0; o < op->noperand; o++) {
         if (!op->operand[o].pin || !t->natom[o]) continue;
@@ -26,8 +26,8 @@ static void tie_token(rl_labels *l, const rl_oplegal *op, const rl_token *t) {
     }
 }
 
-static rl_labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp) {
-    rl_labels l = {.at = rl_new(tmp, uint32_t, p->cls.n)};
+static rl_atomlabels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp) {
+    rl_atomlabels l = {.at = rl_new(tmp, uint32_t, p->cls.n)};
     for (uint32_t c = 0; c < p->cls.n; c++) {
         l.at[c] = l.n;
         l.n += rl_is_open(&p->cls.p[c], open) ? p->cls.p[c].natom : 0;
@@ -46,7 +46,7 @@ static rl_labels tie_atoms(const rl_plan *p, const bool *open, rl_arena *tmp) {
 enum { UNSEEN = 0, MIXED = 1, FIRSTLABEL = 2 }; /* of labels.next */
 
 /* Notes for each label which kept label is right behind it, in one order. */
-static void note_followers(rl_labels *l, const bool *drop, uint32_t cls, const uint8_t *order, uint32_t natom) {
+static void note_followers(rl_atomlabels *l, const bool *drop, uint32_t cls, const uint8_t *order, uint32_t natom) {
     uint32_t behind = MIXED;
     for (uint32_t i = natom; i-- > 0;) {
         uint32_t x = rl_label_of(l, cls, order[i]);
@@ -57,7 +57,7 @@ static void note_followers(rl_labels *l, const bool *drop, uint32_t cls, const u
 }
 
 /* A label that the same label follows wherever it stands can go: where the one moves, so does the other. */
-static bool glue(rl_labels *l, const rl_plan *p, const bool *open, bool *drop) {
+static bool glue(rl_atomlabels *l, const rl_plan *p, const bool *open, bool *drop) {
     bool more = false;
     memset(l->next, 0, l->n * sizeof *l->next);
     for (uint32_t c = 0; c < p->cls.n; c++) {
@@ -158,7 +158,7 @@ static void keep_class(rl_plan *p, rl_cls *c, const bool *drop, const uint32_t *
 
 /* What to drop first: a small rank.  A label that only two atoms share (the three of query, key and value), where that is looked at; then, of
  * twins, two atoms of a class that share a label (keys beside queries), the second. */
-static void rank_atoms(rl_labels *l, uint32_t cls, uint32_t natom, rl_keepway way, uint32_t *rank) {
+static void rank_atoms(rl_atomlabels *l, uint32_t cls, uint32_t natom, rl_keepway way, uint32_t *rank) {
     const bool few = way == RL_KEEP_PLAIN || way == RL_KEEP_FULL || way == RL_KEEP_SHARED, twins = way != RL_KEEP_PLAIN && way != RL_KEEP_FULL;
     for (uint32_t a = 0; a < natom; a++) {
         rank[a] = few && l->next[rl_label_of(l, cls, a)] <= 2 ? 0 : 2;
@@ -171,7 +171,7 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
     rl_arena tmp, one;
     rl_arena_init(&tmp, p->g->ctx);
     rl_arena_init(&one, p->g->ctx);
-    rl_labels l = tie_atoms(p, open, &tmp);
+    rl_atomlabels l = tie_atoms(p, open, &tmp);
     bool *drop = rl_new(&tmp, bool, l.n);
     const bool shared = way == RL_KEEP_SHARED, roles = shared || way == RL_KEEP_ROLES || way == RL_KEEP_PARTS;
     if (roles) rl_drop_alike(p, &l, open, way == RL_KEEP_PARTS, drop, &tmp);

@@ -23,7 +23,7 @@ enum { FEW = 6 }; /* a label that fewer atoms have says nothing of its surroundi
 
 typedef struct {
     const rl_plan *p;
-    const rl_labels *l;
+    const rl_atomlabels *l;
     const bool *open;
     uint64_t *dims;        /* [l.n] a hash of the dims that an atom lies in */
     uint32_t *role, nrole; /* [l.n] the number of an atom's role, over all classes */
@@ -182,7 +182,7 @@ static void list_classes(chooser *k, rl_arena *tmp) {
     k->cls = cls.p;
 }
 
-void rl_drop_alike(const rl_plan *p, const rl_labels *l, const bool *open, bool parts, bool *drop, rl_arena *tmp) {
+void rl_drop_alike(const rl_plan *p, const rl_atomlabels *l, const bool *open, bool parts, bool *drop, rl_arena *tmp) {
     chooser k = {.p = p, .l = l, .open = open};
     k.dims = rl_new(tmp, uint64_t, l->n);
     k.role = rl_new(tmp, uint32_t, l->n), k.count = rl_new(tmp, uint32_t, l->n), k.rarest = rl_new(tmp, uint32_t, p->cls.n);

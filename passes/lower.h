@@ -26,7 +26,7 @@ typedef struct {
 typedef struct { const rl_const *src; const uint8_t *order; uint32_t natom; rl_value v; } rl_stored;
 
 /* A 1-D tensor of sizes that was written; key: [2 * how many] is it a symbol?, and the number or size. */
-typedef struct { rl_value v; uint32_t region, nkey; const int64_t *key; } rl_sizes;
+typedef struct { rl_value v; uint32_t region, nkey; const int64_t *key; } rl_written_sizes;
 
 /* The form of each operand of a link, and the dim of the one label that not all of them have. */
 typedef struct { rl_dims *form; uint32_t axis; } rl_linkform;
@@ -38,7 +38,7 @@ typedef struct {
     struct { rl_phys *p; uint32_t n, cap; } phys;
     struct { const rl_dims **p; uint32_t n, cap; } dims; /* each once: there are few */
     rl_hash bydims;
-    struct { rl_sizes *p; uint32_t n, cap; } sizes;
+    struct { rl_written_sizes *p; uint32_t n, cap; } sizes;
     rl_hash bysizes;
     uint32_t *head;              /* [class] its first phys; from there by `other`, in the sequence of their making */
     bool *defined;               /* [value of the input] exists in the output under its own name */

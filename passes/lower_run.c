@@ -21,7 +21,7 @@ uint32_t rl_lower_groups(rl_lower *l, const rl_oplegal *op, uint32_t operand, rl
 }
 
 /* The node's attributes but the one that the row names, and what the row gives it. */
-static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_run *run) {
+static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_target_run *run) {
     rl_attr *a = rl_new(&l->now, rl_attr, old->nattr + 1);
     const char *eq = strchr(run->attr, '=');
     rl_str name = eq ? rl_intern(l->g->ctx, run->attr, (size_t)(eq - run->attr)) : "";
@@ -33,7 +33,7 @@ static void set_attrs(rl_lower *l, rl_node n, const rl_nodeinfo *old, const rl_r
 }
 
 void rl_lower_run(rl_lower *l, rl_oplegal *op) {
-    const rl_run *run = op->form[op->config.p[op->chosen].form].run;
+    const rl_target_run *run = op->form[op->config.p[op->chosen].form].run;
     const rl_nodeinfo old = *rl_nod(l->g, op->node);
     rl_value *in = rl_copy(&l->now, old.in, old.nin * sizeof *in);
     rl_dims x, y;

@@ -104,7 +104,7 @@ static rl_value written(const rl_lower *l, const int64_t *key, uint32_t nkey, ui
     uint32_t here = rl_flat_region(l->g, l->origin);
     *h = rl_hash_bytes(key, nkey * sizeof *key) | 1;
     for (uint32_t i; (i = rl_hash_get(&l->bysizes, *h)) != RL_NONE; ++*h) {
-        const rl_sizes *x = &l->sizes.p[i];
+        const rl_written_sizes *x = &l->sizes.p[i];
         if (x->nkey == nkey && rl_same_bytes(x->key, key, nkey * sizeof *key) && rl_flat_within(l->g, here, x->region)) return x->v;
     }
     return RL_NOVALUE;
@@ -112,7 +112,7 @@ static rl_value written(const rl_lower *l, const int64_t *key, uint32_t nkey, ui
 
 static void note(rl_lower *l, rl_value v, const int64_t *key, uint32_t nkey, uint64_t h) {
     rl_hash_put(&l->bysizes, h, l->sizes.n);
-    rl_push(l->tmp, l->sizes, ((rl_sizes){v, rl_flat_region(l->g, l->origin), nkey, rl_copy(l->tmp, key, nkey * sizeof *key)}));
+    rl_push(l->tmp, l->sizes, ((rl_written_sizes){v, rl_flat_region(l->g, l->origin), nkey, rl_copy(l->tmp, key, nkey * sizeof *key)}));
 }
 
 /* The sizes that stand side by side in one shape, or make one size when multiplied. */

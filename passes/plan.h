@@ -121,7 +121,7 @@ typedef struct rl_form {
     uint32_t start[RL_MAXGROUP + 1]; /* group g: member[start[g]] .. member[start[g + 1]] */
     uint8_t (*seq)[RL_MAXGROUP];     /* [operand] its groups, outermost first, then RL_END */
     int64_t cost;
-    const rl_run *run;               /* RL_FORM_RUN: the target's row */
+    const rl_target_run *run;               /* RL_FORM_RUN: the target's row */
     const struct rl_form *untaken;   /* of a product that takes a swap of an operand in: the form that it then has (taken.c); else NULL */
 } rl_form;
 

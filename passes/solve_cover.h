@@ -87,7 +87,7 @@ typedef struct {
     uint32_t nshare;         /* at most RL_MAXSHARE */
     bool record;             /* give the layers, for use as a guide */
     double deadline;         /* after it, go on with a few states only */
-} rl_run;
+} rl_cover_run;
 
 typedef struct {
     bool found;              /* cost and cfg are a solution with cost < upper */
@@ -97,7 +97,7 @@ typedef struct {
     rl_layer *layer;
 } rl_run_result;
 
-rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run);
+rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_cover_run *run);
 
 /* solve_cut.c: the least total of one component, in polynomial time, where each op has two configurations and they can be told apart as that
  * file says.  False, and choice as it was, where not, or where the deadline (rl_work_seconds) came first. */

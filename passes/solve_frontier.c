@@ -44,7 +44,7 @@ typedef struct {
 typedef struct {
     rl_arena *mem;
     const rl_cover *p;
-    const rl_run *run;
+    const rl_cover_run *run;
     uint32_t cap, extra;      /* states after one op; states over that (at most 4 * cap each time) in the rest of the run */
     uint32_t *last;           /* [nelem] the position of the last op that can ask for it */
     int64_t light;            /* the least weight */
@@ -470,7 +470,7 @@ static void allocate(dp *d) {
     d->cur.n = 1; /* nothing done, nothing paid */
 }
 
-rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_run *run) {
+rl_run_result rl_frontier_run(rl_arena *mem, const rl_cover *p, const rl_cover_run *run) {
     dp d = {.mem = mem, .p = p, .run = run, .cap = run->cap, .extra = run->extra, .lost = INT64_MAX};
     rl_run_result r = {.cfg = rl_new(mem, uint32_t, p->nop), .cost = INT64_MAX};
     allocate(&d);

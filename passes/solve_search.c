@@ -53,7 +53,7 @@ static void note_bound(search *s, int64_t bound) {
     s->best.bound = RL_MAX(s->best.bound, RL_MIN(bound, known(s)));
 }
 
-static rl_run_result attempt(search *s, rl_arena *mem, rl_run run) {
+static rl_run_result attempt(search *s, rl_arena *mem, rl_cover_run run) {
     run.upper = s->best.cost == INT64_MAX ? INT64_MAX : known(s); /* the first finds some choice */
     run.deadline = s->deadline;
     rl_run_result r = rl_frontier_run(mem, s->p, &run);
@@ -99,7 +99,7 @@ static void share_and_beam(search *s, rl_arena *mem, sharing *x, uint32_t n, rl_
         x->of[1][x->n] = share(s, mem, x->seq[1], false, x->n > 0 ? &x->of[0][x->n] : NULL);
     }
     for (uint32_t cap = FIRST_CAP; cap <= MOST_PLAIN && !done(s) && !late(s) && (cap == FIRST_CAP || is_close(s)); cap *= 4) {
-        attempt(s, tmp, (rl_run){.seq = x->seq[0], .cap = cap, .shares = x->of[0], .nshare = x->n});
+        attempt(s, tmp, (rl_cover_run){.seq = x->seq[0], .cap = cap, .shares = x->of[0], .nshare = x->n});
         rl_arena_free(tmp);
     }
 }
@@ -118,10 +118,10 @@ static void alternate(search *s, rl_arena *mem, const uint32_t *forward) {
         rl_arena_free(&tmp[turn]);
         if (cap > FIRST_CAP && x.n < RL_MAXSHARE) share_and_beam(s, mem, &x, RL_MAXSHARE, &beam);
         if (done(s)) break;
-        rl_run relaxed = {.seq = x.seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .shares = x.of[turn], .nshare = x.n, .record = true};
+        rl_cover_run relaxed = {.seq = x.seq[turn], .cap = RL_MIN(cap, most), .relax = true, .guide = guide, .shares = x.of[turn], .nshare = x.n, .record = true};
         guide = attempt(s, &tmp[turn], relaxed).layer;
         if (done(s) || late(s)) break;
-        attempt(s, &beam, (rl_run){.seq = x.seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide, .shares = x.of[!turn], .nshare = x.n});
+        attempt(s, &beam, (rl_cover_run){.seq = x.seq[!turn], .cap = RL_MIN(cap * BEAM_FACTOR, wide), .guide = guide, .shares = x.of[!turn], .nshare = x.n});
         rl_arena_free(&beam);
     }
     rl_arena_free(&tmp[0]);
@@ -133,7 +133,7 @@ static void probe(search *s, const rl_arrangement *all, uint32_t n) {
     rl_arena tmp;
     rl_arena_init(&tmp, s->mem->ctx);
     for (uint32_t k = 0; k < n && !done(s) && (!k || !late(s)); k++) {
-        attempt(s, &tmp, (rl_run){.seq = all[k].seq, .cap = PROBE_CAP, .extra = EXTRA_FACTOR * PROBE_CAP});
+        attempt(s, &tmp, (rl_cover_run){.seq = all[k].seq, .cap = PROBE_CAP, .extra = EXTRA_FACTOR * PROBE_CAP});
         rl_arena_free(&tmp);
     }
 }
@@ -147,7 +147,7 @@ rl_cover_choice rl_component_try(rl_arena *mem, const rl_cover *p, double deadli
     probe(&s, all, n);
     if (!done(&s)) rl_component_cut(mem, p, deadline, &s.best);
     if (!done(&s) && !late(&s) && count_configs(p) < MANY_CONFIGS)
-        attempt(&s, &tmp, (rl_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
+        attempt(&s, &tmp, (rl_cover_run){.seq = reversed(&tmp, all[0].seq, p->nop), .cap = PROBE_CAP, .relax = true});
     rl_arena_free(&tmp);
     s.best.proven = s.best.bound >= s.best.cost;
     return s.best;

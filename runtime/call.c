@@ -92,7 +92,7 @@ rl_tensor rl_call_make_value(const rl_call *c, rl_value v, rl_dtype t, uint32_t 
     int64_t turned[RL_RANK], back[RL_RANK];
     for (uint32_t k = 0; perm && k < rank; k++) turned[k] = dim[perm[k]], back[perm[k]] = k;
     if (perm) dim = turned;
-    rl_plan *p = c->frame->up || c->rt->branches ? NULL : c->frame->x->plan;
+    rl_memplan *p = c->frame->up || c->rt->branches ? NULL : c->frame->x->plan;
     uint32_t b = p && p->arena && rl_has(v) ? p->block_of[v.i] : RL_NONE;
     if (b != RL_NONE && p->arena->on != c->rt->on) b = RL_NONE;
     rl_tensor y = b == RL_NONE ? rl_tensor_new(c->rt, t, rank, dim) : rl_tensor_new_in(c->rt, p->arena, p->block[b].at, t, rank, dim);

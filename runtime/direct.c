@@ -176,7 +176,7 @@ static void run_part(const walk *w, const piece *p, const part *q, int64_t skip)
     rl_strip_input in[RL_DIRECT_INPUTS];
     set_inputs(w, p, q, in);
     in[0].start += skip;
-    rl_strip s = {.w = d->w + (d->depthwise ? skip : q->at * d->depth * w->taps),
+    rl_direct_strip s = {.w = d->w + (d->depthwise ? skip : q->at * d->depth * w->taps),
                   .bias = d->bias + q->at,
                   .y_step = d->y_stride[along],
                   .add_step = d->add.stride[along],

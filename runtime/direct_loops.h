@@ -11,7 +11,7 @@
  *
  *   rl_direct_tap tap = {0, 0};
  *   rl_strip_input in = {.x = x, .step = 64, .channel_step = 1, .depth = 64, .tap = &tap};
- *   rl_strip s = {.y = y + 24, .y_step = 48, .in = &in, .nin = 1, .ntap = 1, .w = panel, .bias = bias,
+ *   rl_direct_strip s = {.y = y + 24, .y_step = 48, .in = &in, .nin = 1, .ntap = 1, .w = panel, .bias = bias,
  *                 .pixels = 56, .channels = 24, .low = -INFINITY, .high = INFINITY};
  *   rl_direct_loops_of(RL_ISA_BEST)->dense(&s); */
 #ifndef RL_DIRECT_LOOPS_H
@@ -48,7 +48,7 @@ typedef struct {
     float low, high;
     const rl_direct_runs *runs; /* dense: of the output's channels, of which the strip's first one is number `first`; NULL: they are side by side */
     int64_t first;
-} rl_strip;
+} rl_direct_strip;
 
 /* Sums of a tile of 2 x 2 outputs before the last step of winograd.h: place i of 16 at  m + i * step. */
 typedef struct {
@@ -56,14 +56,14 @@ typedef struct {
     float *y[4];                    /* NULL: outside */
     int64_t step, channels;
     float low, high;
-} rl_tile;
+} rl_winograd_tile;
 
 typedef struct {
-    void (*dense)(const rl_strip *s);
-    void (*depthwise)(const rl_strip *s);
+    void (*dense)(const rl_direct_strip *s);
+    void (*depthwise)(const rl_direct_strip *s);
     /* The 4 x 4 pixels at x into 16 places, `step` apart; whole vectors are written. */
     void (*spread)(const float *const *x, int64_t channels, float *v, int64_t step);
-    bool (*gather)(const rl_tile *t); /* false: some sum is not finite */
+    bool (*gather)(const rl_winograd_tile *t); /* false: some sum is not finite */
     /* Channels first .. first + channels - 1 of some pixels, `step` apart at x and `y_step` apart from y on, to where they belong. */
     void (*scatter)(const rl_direct_runs *runs, const float *x, int64_t step, float *y, int64_t y_step, int64_t pixels, int64_t first, int64_t channels);
     int64_t

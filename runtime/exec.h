@@ -58,7 +58,7 @@ struct rl_exec {
     rl_step *step;
     uint32_t nstep;
     rl_tensor *constant; /* [value] RL_ABSENT where it is none */
-    struct rl_plan *plan; /* of the last run; NULL for bodies */
+    struct rl_memplan *plan; /* of the last run; NULL for bodies */
     struct rl_replay *replay; /* with a device: NULL until the graph has run */
     rl_cost *cost;       /* [step] NULL: not measured */
     double *clock;       /* gets the seconds of a recorded graph, by the device's clock, in each run that is one; NULL: not measured */

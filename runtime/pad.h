@@ -1,9 +1,9 @@
 /* What a Pad does, for the CPU and for devices (ref_copy.c). */
 #ifndef RL_PAD_H
 #define RL_PAD_H
+#include "../src/map.h"
 #include "rt.h"
 
-typedef enum { RL_PAD_CONSTANT, RL_PAD_REFLECT, RL_PAD_EDGE, RL_PAD_WRAP } rl_pad_mode;
 typedef struct {
     rl_pad_mode mode;
     rl_tensor from;          /* a view of x, without what negative pads cut */

@@ -29,7 +29,7 @@ static trait trait_of(const rl_kernel *k) {
 
 typedef struct {
     const rl_exec *x;
-    rl_plan *p;
+    rl_memplan *p;
     uint32_t *last;   /* [value] the step that reads it last */
     rl_tensor **view; /* [value] its dims and strides; NULL: row-major */
     rl_hash symbol;
@@ -249,33 +249,33 @@ static void bind_symbols(planner *a, const rl_tensor *in) {
 }
 
 /* The last plan's arena goes when the last value in it does. */
-static void drop_arena(rl_plan *p) {
+static void drop_arena(rl_memplan *p) {
     rl_tensor old = {.mem = p->arena};
     p->arena = NULL;
     p->version++;
     rl_tensor_drop(&old);
 }
 
-static rl_plan *fresh_plan(rl_exec *x) {
-    rl_plan *p = x->plan;
+static rl_memplan *fresh_plan(rl_exec *x) {
+    rl_memplan *p = x->plan;
     if (!p) {
-        p = x->plan = rl_new(&x->g->mem, rl_plan, 1);
+        p = x->plan = rl_new(&x->g->mem, rl_memplan, 1);
         rl_arena_init(&p->mem, x->rt->ctx);
     }
     drop_arena(p);
     rl_settled_drop(&p->settled);
     rl_arena_free(&p->mem);
-    *p = (rl_plan){.mem = p->mem, .version = p->version};
+    *p = (rl_memplan){.mem = p->mem, .version = p->version};
     return p;
 }
 
-static uint32_t *no_blocks(rl_plan *p, uint32_t nval) {
+static uint32_t *no_blocks(rl_memplan *p, uint32_t nval) {
     uint32_t *of = rl_new(&p->mem, uint32_t, nval);
     memset(of, 0xff, nval * sizeof *of);
     return of;
 }
 
-static void place_blocks(const rl_exec *x, rl_plan *p) {
+static void place_blocks(const rl_exec *x, rl_memplan *p) {
     int64_t nbyte = (int64_t)rl_plan_place(&p->mem, p->block, p->nblock);
     x->rt->arena = (size_t)nbyte;
     x->rt->least = rl_plan_least(&p->mem, p->block, p->nblock, x->nstep);
@@ -288,7 +288,7 @@ static void place_blocks(const rl_exec *x, rl_plan *p) {
 /* ---- what a run saw ---- */
 
 /* The block of an input, or of an output before it, that has the same storage. */
-static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t step) {
+static uint32_t block_with(rl_memplan *p, const rl_call *c, uint32_t k, uint32_t step) {
     const rl_tensor *y = &c->out[k];
     for (uint32_t i = 0; i < c->nin; i++)
         if (rl_call_in(c, i) && rl_call_in(c, i)->mem == y->mem) return p->seen_of[c->node->in[i].i];
@@ -302,7 +302,7 @@ static uint32_t block_with(rl_plan *p, const rl_call *c, uint32_t k, uint32_t st
 }
 
 void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step) {
-    rl_plan *p = x->plan;
+    rl_memplan *p = x->plan;
     if (!p || p->exact || p->whole || x->rt->device) return;
     for (uint32_t k = 0; k < c->nout && !has_body(c->node); k++) {
         const rl_tensor *y = &c->out[k];
@@ -315,7 +315,7 @@ void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step) {
 
 /* No better where the forecast was right. */
 static void plan_by_seen(rl_exec *x) {
-    rl_plan *p = x->plan;
+    rl_memplan *p = x->plan;
     p->exact = true;
     if (!p->missed && p->seen.n == p->nblock) return;
     const uint32_t *last = find_last(x);
@@ -336,7 +336,7 @@ void rl_plan_make(rl_exec *x, const rl_tensor *in) {
         if (x->plan->whole && !x->plan->exact) plan_by_seen(x);
         return;
     }
-    rl_plan *p = fresh_plan(x);
+    rl_memplan *p = fresh_plan(x);
     planner a = {.x = x, .p = p, .view = rl_new(&p->mem, rl_tensor *, nval)};
     p->nsize = count_sizes(x, in, NULL);
     p->size = rl_new(&p->mem, int64_t, p->nsize);

@@ -25,7 +25,7 @@ size_t rl_plan_place(rl_arena *tmp, rl_block *b, uint32_t n);
 /* The most bytes alive in one of nstep steps: no arena is smaller. */
 size_t rl_plan_least(rl_arena *tmp, const rl_block *b, uint32_t n, uint32_t nstep);
 
-typedef struct rl_plan {
+typedef struct rl_memplan {
     rl_arena mem;
     rl_storage *arena;  /* NULL: nothing is planned */
     uint32_t *block_of; /* [value] RL_NONE: not planned */
@@ -39,7 +39,7 @@ typedef struct rl_plan {
     uint32_t *seen_of;  /* [value] the block that it turned out to have */
     struct { rl_block *p; uint32_t n, cap; } seen;
     rl_settled settled; /* what need not be computed again */
-} rl_plan;
+} rl_memplan;
 
 /* x->plan for these inputs. */
 void rl_plan_make(rl_exec *x, const rl_tensor *in);

@@ -40,8 +40,8 @@ rl_status rl_conv_transpose_window(rl_call *c, const rl_tensor *x, const int64_t
     RL_TRY(rl_call_ints(c, "output_padding", RL_NONE, &extra, &nextra));
     if (ngiven > w->r) given += ngiven - w->r; /* old models give N and C too */
     if ((extra && nextra < w->r) || (given && ngiven < w->r)) return rl_call_fail(c, RL_EMODEL, "attributes for fewer than %u dims", w->r);
-    rl_padding padding = rl_window_padding(c);
-    bool more_first = c->node->since < 11 ? padding == RL_PAD_SAME_UPPER : padding != RL_PAD_SAME_UPPER;
+    rl_autopad padding = rl_window_padding(c);
+    bool more_first = c->node->since < 11 ? padding == RL_AUTOPAD_SAME_UPPER : padding != RL_AUTOPAD_SAME_UPPER;
     for (uint32_t i = 0; i < w->r; i++) {
         int64_t in = x->dim[2 + i], full;
         w->out[i] = in;
@@ -49,7 +49,7 @@ rl_status rl_conv_transpose_window(rl_call *c, const rl_tensor *x, const int64_t
             return rl_call_fail(c, RL_ELIMIT, "spatial dim %u of %lld, and what is asked of it", i, (long long)in);
         full = (in - 1) * w->stride[i] + (extra ? extra[i] : 0) + (w->kernel[i] - 1) * w->dilation[i] + 1;
         w->in[i] = full - w->before[i] - w->after[i];
-        if (!given && padding != RL_PAD_SAME_UPPER && padding != RL_PAD_SAME_LOWER) continue;
+        if (!given && padding != RL_AUTOPAD_SAME_UPPER && padding != RL_AUTOPAD_SAME_LOWER) continue;
         w->in[i] = given ? given[i] : in * w->stride[i];
         int64_t total = RL_MAX(full - w->in[i], 0);
         w->before[i] = more_first ? total - total / 2 : total / 2;

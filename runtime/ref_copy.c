@@ -65,17 +65,6 @@ rl_status rl_ref_tile(rl_call *c) {
 
 /* ---- Pad ---- */
 
-static rl_status pad_mode_of(const rl_call *c, rl_pad_mode *mode) {
-    static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
-    *mode = RL_PAD_CONSTANT;
-    if (!rl_attr_find(c->node, "mode")) return RL_OK;
-    for (uint32_t i = 0; i < RL_LEN(names); i++) {
-        *mode = (rl_pad_mode)i;
-        if (rl_attr_is(c->node, "mode", names[i])) return RL_OK;
-    }
-    return rl_call_fail(c, RL_EMODEL, "unknown mode");
-}
-
 /* before, after of each dim. */
 static rl_status pad_amounts(rl_call *c, const rl_tensor *x, int64_t *before, int64_t *after) {
     const int64_t *pad, *axis;
@@ -98,7 +87,7 @@ static rl_status pad_amounts(rl_call *c, const rl_tensor *x, int64_t *before, in
 rl_status rl_pad_read(rl_call *c, const rl_tensor *x, rl_pad_op *p) {
     int64_t after[RL_RANK];
     p->from = *x;
-    RL_TRY(pad_mode_of(c, &p->mode));
+    if (!rl_pad_mode_of(c->node, &p->mode)) return rl_call_fail(c, RL_EMODEL, "unknown mode");
     RL_TRY(pad_amounts(c, &p->from, p->before, after));
     for (uint32_t i = 0; i < p->from.rank; i++) {
         int64_t cut0 = RL_MAX(rl_mul(p->before[i], -1), 0), cut1 = RL_MAX(rl_mul(after[i], -1), 0), has = p->from.dim[i];

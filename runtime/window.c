@@ -1,11 +1,11 @@
 /* Sliding windows: see window.h. */
 #include "window.h"
 
-rl_padding rl_window_padding(const rl_call *c) {
-    return rl_attr_is(c->node, "auto_pad", "SAME_UPPER")   ? RL_PAD_SAME_UPPER
-           : rl_attr_is(c->node, "auto_pad", "SAME_LOWER") ? RL_PAD_SAME_LOWER
-           : rl_attr_is(c->node, "auto_pad", "VALID")      ? RL_PAD_VALID
-                                                           : RL_PAD_GIVEN;
+rl_autopad rl_window_padding(const rl_call *c) {
+    return rl_attr_is(c->node, "auto_pad", "SAME_UPPER")   ? RL_AUTOPAD_SAME_UPPER
+           : rl_attr_is(c->node, "auto_pad", "SAME_LOWER") ? RL_AUTOPAD_SAME_LOWER
+           : rl_attr_is(c->node, "auto_pad", "VALID")      ? RL_AUTOPAD_VALID
+                                                           : RL_AUTOPAD_NOTSET;
 }
 
 /* Attribute `name`, n numbers of at least `least`; all `dflt` without. */
@@ -24,7 +24,7 @@ static rl_status read_ints(rl_call *c, const char *name, uint32_t n, int64_t lea
 rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_window *w) {
     int64_t pad[2 * RL_RANK] = {0};
     *w = (rl_window){.r = r};
-    if (rl_attr_find(c->node, "auto_pad") && rl_window_padding(c) == RL_PAD_GIVEN && !rl_attr_is(c->node, "auto_pad", "NOTSET"))
+    if (rl_attr_find(c->node, "auto_pad") && rl_window_padding(c) == RL_AUTOPAD_NOTSET && !rl_attr_is(c->node, "auto_pad", "NOTSET"))
         return rl_call_fail(c, RL_EMODEL, "an unknown auto_pad");
     bool given = rl_attr_find(c->node, "kernel_shape") != NULL;
     if (!given && !kernel) return rl_call_fail(c, RL_EMODEL, "attribute 'kernel_shape' is missing");
@@ -37,7 +37,7 @@ rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_wind
     }
     RL_TRY(read_ints(c, "strides", r, 1, 1, w->stride));
     RL_TRY(read_ints(c, "dilations", r, 1, 1, w->dilation));
-    if (rl_window_padding(c) == RL_PAD_GIVEN) RL_TRY(read_ints(c, "pads", 2 * r, INT32_MIN, 0, pad));
+    if (rl_window_padding(c) == RL_AUTOPAD_NOTSET) RL_TRY(read_ints(c, "pads", 2 * r, INT32_MIN, 0, pad));
     for (uint32_t i = 0; i < r; i++) w->before[i] = pad[i], w->after[i] = pad[r + i];
     return RL_OK;
 }
@@ -47,11 +47,11 @@ static int64_t floor_div(int64_t a, int64_t b) {
 }
 
 /* The output's size of dim i, and its pads where auto_pad says. */
-static int64_t slide(rl_window *w, uint32_t i, rl_padding padding, bool ceils) {
+static int64_t slide(rl_window *w, uint32_t i, rl_autopad padding, bool ceils) {
     int64_t s = w->stride[i], reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
-    if (padding == RL_PAD_SAME_UPPER || padding == RL_PAD_SAME_LOWER) {
+    if (padding == RL_AUTOPAD_SAME_UPPER || padding == RL_AUTOPAD_SAME_LOWER) {
         int64_t out = (w->in[i] + s - 1) / s, pad = RL_MAX((out - 1) * s + reach - w->in[i], 0);
-        w->before[i] = padding == RL_PAD_SAME_UPPER ? pad / 2 : pad - pad / 2;
+        w->before[i] = padding == RL_AUTOPAD_SAME_UPPER ? pad / 2 : pad - pad / 2;
         w->after[i] = pad - w->before[i];
         return out;
     }

@@ -20,8 +20,8 @@ typedef struct {
     int64_t in[RL_RANK], out[RL_RANK], kernel[RL_RANK], stride[RL_RANK], dilation[RL_RANK], before[RL_RANK], after[RL_RANK];
 } rl_window;
 
-typedef enum { RL_PAD_GIVEN, RL_PAD_SAME_UPPER, RL_PAD_SAME_LOWER, RL_PAD_VALID } rl_padding;
-rl_padding rl_window_padding(const rl_call *c);
+typedef enum { RL_AUTOPAD_NOTSET, RL_AUTOPAD_SAME_UPPER, RL_AUTOPAD_SAME_LOWER, RL_AUTOPAD_VALID } rl_autopad;
+rl_autopad rl_window_padding(const rl_call *c);
 /* kernel_shape (where missing: `kernel`; RL_EMODEL when that is NULL too), strides, dilations and pads; `in` is the caller's. */
 rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_window *w);
 /* All of it for input x, [N, C, spatial...]: the output's dims too, by auto_pad and ceil_mode. */

@@ -100,7 +100,7 @@ static void find_patch(const rl_direct *d, const rl_direct_input *in, const corn
 }
 
 /* What a tile writes, from y on, of these strides, and adds to it. */
-static void set_ends(const rl_direct *d, const corner *o, float *y, int64_t line, int64_t pixel, rl_tile *t) {
+static void set_ends(const rl_direct *d, const corner *o, float *y, int64_t line, int64_t pixel, rl_winograd_tile *t) {
     int64_t add = place(d->add.stride, o);
     for (int64_t i = 0; i < OUT; i++)
         for (int64_t j = 0; j < OUT; j++) {
@@ -139,7 +139,7 @@ static float plain_sum(const rl_direct *d, const corner *o, int64_t c) {
     return sum;
 }
 
-static void plain_tile(const rl_direct *d, const corner *o, const rl_tile *t) {
+static void plain_tile(const rl_direct *d, const corner *o, const rl_winograd_tile *t) {
     for (int64_t i = 0; i < OUT * OUT; i++) {
         corner at = {o->n, o->d, o->h + i / OUT, o->w + i % OUT};
         for (int64_t c = 0; t->y[i] && c < d->channels; c++) {
@@ -155,7 +155,7 @@ static void gather_line(const rl_direct *d, const rl_winograd_cut *cut, corner o
     int64_t channels = padded(d->channels), pixels = RL_MIN(OUT * (to - from), d->out[W] - o.w), line = OUT * cut->together * channels;
     float *y = d->y + place(d->y_stride, &o);
     for (int64_t i = 0; i < to - from; i++, o.w += OUT) {
-        rl_tile t = {.m = m + i * channels, .step = m_step, .bias = d->bias, .channels = d->channels, .low = d->low, .high = d->high};
+        rl_winograd_tile t = {.m = m + i * channels, .step = m_step, .bias = d->bias, .channels = d->channels, .low = d->low, .high = d->high};
         if (d->runs) set_ends(d, &o, room + i * OUT * channels, line, channels, &t);
         else set_ends(d, &o, y + i * OUT * d->y_stride[W], d->y_stride[H], d->y_stride[W], &t);
         if (!loops->gather(&t)) plain_tile(d, &o, &t);

@@ -90,9 +90,11 @@ bool rl_map_gather(rl_maps *m, uint32_t rank, const rl_dim *x, uint32_t axis, in
 /* Broadcast x to y's dims; ranks may differ. */
 bool rl_map_expand(rl_maps *m, uint32_t xrank, const rl_dim *x, uint32_t rank, const rl_dim *y, rl_map *out);
 bool rl_map_tile(rl_maps *m, uint32_t rank, const rl_dim *x, const int64_t *repeat, rl_map *out);
-typedef enum { RL_PAD_CONSTANT, RL_PAD_EDGE, RL_PAD_REFLECT, RL_PAD_WRAP } rl_padding;
+typedef enum { RL_PAD_CONSTANT, RL_PAD_REFLECT, RL_PAD_EDGE, RL_PAD_WRAP } rl_pad_mode;
+/* What a Pad has for its mode; false: another word. */
+bool rl_pad_mode_of(const rl_nodeinfo *n, rl_pad_mode *mode);
 /* Elements added (or, negative, taken away) before and after each dim. */
-bool rl_map_pad(rl_maps *m, uint32_t rank, const rl_dim *x, const int64_t *before, const int64_t *after, rl_padding how, rl_map *out);
+bool rl_map_pad(rl_maps *m, uint32_t rank, const rl_dim *x, const int64_t *before, const int64_t *after, rl_pad_mode how, rl_map *out);
 /* x is [N,C,H,W]; columns first: ONNX's mode CRD. */
 bool rl_map_depth_to_space(rl_maps *m, const rl_dim *x, int64_t block, bool columns_first, rl_map *out);
 bool rl_map_space_to_depth(rl_maps *m, const rl_dim *x, int64_t block, bool columns_first, rl_map *out);

@@ -75,7 +75,7 @@ bool rl_map_tile(rl_maps *m, uint32_t rank, const rl_dim *x, const int64_t *repe
 }
 
 /* Where element i of a padded dim of n elements comes from. */
-static int64_t padded(int64_t i, int64_t n, rl_padding how) {
+static int64_t padded(int64_t i, int64_t n, rl_pad_mode how) {
     if (i >= 0 && i < n) return i;
     if (how == RL_PAD_CONSTANT || n == 0) return RL_MAP_FILL;
     if (how == RL_PAD_EDGE) return i < 0 ? 0 : n - 1;
@@ -85,7 +85,7 @@ static int64_t padded(int64_t i, int64_t n, rl_padding how) {
     return k < n ? k : period - k;
 }
 
-bool rl_map_pad(rl_maps *m, uint32_t rank, const rl_dim *x, const int64_t *before, const int64_t *after, rl_padding how, rl_map *out) {
+bool rl_map_pad(rl_maps *m, uint32_t rank, const rl_dim *x, const int64_t *before, const int64_t *after, rl_pad_mode how, rl_map *out) {
     rl_dim stride[MAXRANK];
     rl_mapdigit d[MAXRANK];
     if (rank > MAXRANK) return false;
@@ -234,18 +234,27 @@ static bool tile(reader *r) {
     return ints_of(r, NULL, 1, r->x->rank, &repeat, &n) && rl_map_tile(r->m, r->x->rank, r->x->dim, repeat, r->out);
 }
 
+bool rl_pad_mode_of(const rl_nodeinfo *n, rl_pad_mode *mode) {
+    static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
+    *mode = RL_PAD_CONSTANT;
+    for (uint32_t i = 0; i < RL_LEN(names); i++) {
+        if (!rl_attr_is(n, "mode", names[i])) continue;
+        *mode = (rl_pad_mode)i;
+        return true;
+    }
+    return !rl_attr_find(n, "mode");
+}
+
 static bool pad(reader *r) {
-    static const char *const names[] = {"constant", "edge", "reflect", "wrap"};
+    rl_pad_mode mode;
     int64_t before[MAXRANK] = {0}, after[MAXRANK] = {0};
     const int64_t *p;
-    uint32_t n, axis[MAXRANK], how = 0, rank = r->x->rank, few = rank;
-    while (how < RL_LEN(names) && !rl_attr_is(r->n, "mode", names[how])) how++;
-    if (how == RL_LEN(names) && rl_attr_find(r->n, "mode")) return false;
-    if (rank > MAXRANK || !ints_of(r, "pads", 1, RL_NONE, &p, &n) || n % 2) return false;
+    uint32_t n, axis[MAXRANK], rank = r->x->rank, few = rank;
+    if (!rl_pad_mode_of(r->n, &mode) || rank > MAXRANK || !ints_of(r, "pads", 1, RL_NONE, &p, &n) || n % 2) return false;
     if (given(r, 3)) few = n / 2;
     if (n != 2 * few || !axes_of(r, "axes", 3, few, axis)) return false;
     for (uint32_t i = 0; i < few; i++) before[axis[i]] = p[i], after[axis[i]] = p[few + i];
-    return rl_map_pad(r->m, rank, r->x->dim, before, after, how == RL_LEN(names) ? RL_PAD_CONSTANT : (rl_padding)how, r->out);
+    return rl_map_pad(r->m, rank, r->x->dim, before, after, mode, r->out);
 }
 
 static bool depth_space(reader *r) {

@@ -8,7 +8,7 @@
 
 #include "onnx_internal.h"
 
-static int open_source(const rl_source *s) {
+static int open_source(const rl_onnx_source *s) {
     struct stat st;
     int fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return -1;
@@ -30,7 +30,7 @@ static off_t end_of_data(int from, off_t at, off_t end) {
     return hole < 0 ? end : RL_MIN(hole, end);
 }
 
-size_t rl_file_copy(int to, const rl_source *s, size_t offset, size_t n) {
+size_t rl_file_copy(int to, const rl_onnx_source *s, size_t offset, size_t n) {
     int from = open_source(s);
     off_t start = (off_t)offset, at = start, end = start + (off_t)n;
     while (from >= 0 && at < end) {

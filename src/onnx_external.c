@@ -170,14 +170,14 @@ static void find_sources(rl_arena *mem, const struct rl_onnx *o, rl_sources *out
     rl_hash seen = {.mem = mem};
     for (const rl_mapping *m = o ? o->mapping : NULL; m; m = m->next) {
         rl_str path = !m->key ? o->path : *m->key == '/' ? m->key : rl_internf(mem->ctx, "%s%s", o->dir, m->key);
-        rl_push(mem, *out, ((rl_source){m->bytes, path, m->id}));
+        rl_push(mem, *out, ((rl_onnx_source){m->bytes, path, m->id}));
     }
     for (uint32_t i = 0; o && o->dir && i < o->location.n; i++) {
         struct stat st;
         rl_str path = rl_internf(mem->ctx, "%s%.*s", o->dir, (int)o->location.p[i].n, o->location.p[i].p);
         if (rl_hash_get(&seen, (uint64_t)(uintptr_t)path) != RL_NONE) continue;
         rl_hash_put(&seen, (uint64_t)(uintptr_t)path, 1);
-        if (stat(path, &st) == 0) rl_push(mem, *out, ((rl_source){{0}, path, {st.st_dev, st.st_ino}}));
+        if (stat(path, &st) == 0) rl_push(mem, *out, ((rl_onnx_source){{0}, path, {st.st_dev, st.st_ino}}));
     }
 }
 

@@ -180,7 +180,7 @@ static bool write_spans(int fd, const rl_span *s, size_t n) {
     return true;
 }
 
-static const rl_source *source_of(const rl_sources *from, rl_span s) {
+static const rl_onnx_source *source_of(const rl_sources *from, rl_span s) {
     for (uint32_t i = 0; from && s.n >= LARGE && i < from->n; i++) {
         rl_span f = from->p[i].bytes;
         if (f.p && s.p >= f.p && s.p + s.n <= f.p + f.n) return &from->p[i];
@@ -194,7 +194,7 @@ static bool write_new(int fd, const rl_span *s, size_t n, const rl_sources *from
         for (k = i; k < n && !source_of(from, s[k]);) k++;
         if (k > i && !write_spans(fd, s + i, k - i)) return false;
         if (k == n) break;
-        const rl_source *f = source_of(from, s[k]);
+        const rl_onnx_source *f = source_of(from, s[k]);
         size_t done = rl_file_copy(fd, f, (size_t)(s[k].p - f->bytes.p), s[k].n);
         if (!write_spans(fd, &(rl_span){s[k].p + done, s[k].n - done}, 1)) return false;
         k++;

@@ -36,8 +36,8 @@ typedef struct rl_mapping {
 } rl_mapping;
 
 /* A mapped file that spans may lie in: those are copied from it, without their bytes being read here. */
-typedef struct { rl_span bytes; const char *path; rl_fileid id; } rl_source;
-typedef struct { rl_source *p; uint32_t n, cap; } rl_sources;
+typedef struct { rl_span bytes; const char *path; rl_fileid id; } rl_onnx_source;
+typedef struct { rl_onnx_source *p; uint32_t n, cap; } rl_sources;
 
 struct rl_onnx {
     rl_span bytes;      /* ModelProto, or a body's GraphProto */
@@ -111,7 +111,7 @@ bool rl_file_is_beneath(const char *location);
 /* ---- onnx_copy.c ---- */
 
 /* Appends n bytes of a source, from offset on, to a file open for writing. How many it could: the rest is the caller's. */
-size_t rl_file_copy(int to, const rl_source *s, size_t offset, size_t n);
+size_t rl_file_copy(int to, const rl_onnx_source *s, size_t offset, size_t n);
 
 /* ---- onnx_tensor.c ---- */
 

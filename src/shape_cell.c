@@ -88,11 +88,11 @@ static cell of_elem(const rl_elem *e) {
     return e->sym ? symbol(e->sym, e->den) : none;
 }
 
-bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_tensor *t) {
+bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_cells *t) {
     const rl_const *c = rl_cell_constant(s, v);
     uint32_t n, bits;
     if ((!c && !v->elem) || !rl_cell_count(v->rank, v->dim, &n)) return false;
-    *t = (rl_tensor){v->dtype, v->rank, v->dim, n, rl_new(s->tmp, cell, n)};
+    *t = (rl_cells){v->dtype, v->rank, v->dim, n, rl_new(s->tmp, cell, n)};
     if (c) {
         bits = rl_dtype_bits(c->dtype);
         if (c->dtype != v->dtype || bits < 8 || bits > 64 || c->nbyte != (size_t)n * (bits / 8)) return false;
@@ -117,7 +117,7 @@ bool rl_shape_ratio(double f, int64_t *num, int64_t *den) {
     return false;
 }
 
-static void store_data(const rl_shaper *s, rl_valinfo *v, const rl_tensor *t) {
+static void store_data(const rl_shaper *s, rl_valinfo *v, const rl_cells *t) {
     uint32_t size = rl_dtype_bits(t->dtype) / 8;
     if (!size || (size_t)t->n * size > MAXBYTE) return;
     rl_const *c = rl_new(&s->g->mem, rl_const, 1);
@@ -141,7 +141,7 @@ static rl_dim normal(const rl_graph *g, rl_dim d) {
     return rl_dim_known(now) ? d : now;
 }
 
-void rl_shape_store(rl_shaper *s, uint32_t port, rl_tensor *t) {
+void rl_shape_store(rl_shaper *s, uint32_t port, rl_cells *t) {
     rl_value id = rl_out(s->n, port);
     uint32_t n, known = 0, some = 0;
     if (!rl_has(id)) return;

@@ -24,7 +24,7 @@ static rl_type common_type(const rl_shaper *s, rl_type a, rl_type b) {
 
 /* The branch that a constant condition takes, or NULL. */
 static rl_graph *taken_branch(const rl_shaper *s, rl_graph *yes, rl_graph *no) {
-    rl_tensor t;
+    rl_cells t;
     if (!load(s, 0, &t) || t.n != 1 || t.cell[0].kind != CELL_INT) return NULL;
     return t.cell[0].num ? yes : no;
 }
@@ -43,7 +43,7 @@ rl_status rl_rule_if(rl_shaper *s) {
         const rl_valinfo *a = rl_val(yes, yes->output.p[i]), *b = rl_val(no, no->output.p[i]);
         if (taken) a = b = rl_val(taken, taken->output.p[i]);
         rl_type t = common_type(s, rl_type_of(a), rl_type_of(b));
-        rl_tensor content;
+        rl_cells content;
         RL_TRY(rl_shape_set(s, i, t.dtype, t.rank, t.dim));
         if (taken && rl_shape_load(s, a, &content)) rl_shape_store(s, i, &content);
         if (taken) rl_shape_share(s, i, a);
@@ -206,12 +206,12 @@ static bool goes_on(const rl_graph *b) {
 }
 
 static bool is_true(const rl_shaper *s, uint32_t i) {
-    rl_tensor t;
+    rl_cells t;
     return !input(s, i) || (load(s, i, &t) && t.n == 1 && t.cell[0].kind == CELL_INT && t.cell[0].num);
 }
 
 static rl_dim loop_turns(const rl_shaper *s, const rl_graph *b) {
-    rl_tensor t;
+    rl_cells t;
     if (!load(s, 0, &t) || t.n != 1 || !is_true(s, 1) || !goes_on(b)) return UNKNOWN;
     return t.cell[0].kind == CELL_INT && t.cell[0].num < 0 ? 0 : size_of(s, t.cell[0]);
 }

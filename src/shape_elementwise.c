@@ -178,7 +178,7 @@ rl_status rl_rule_qlinear_where(rl_shaper *s) {
 
 rl_status rl_rule_expand(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor t;
+    rl_cells t;
     bool known = load(s, 1, &t);
     uint32_t n = known ? t.n : list_length(s, 1);
     if (!ranked(x) || n == RL_NORANK) return set_unranked(s, 0, dtype_of(x));

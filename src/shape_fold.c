@@ -15,10 +15,10 @@ typedef rl_cell cell;
 static const cell none = {.kind = CELL_NONE};
 
 /* Fills out, whose type is that of output `port`; false when nothing can be told. */
-typedef bool fold_fn(rl_shaper *s, int arg, uint32_t port, rl_tensor *out);
+typedef bool fold_fn(rl_shaper *s, int arg, uint32_t port, rl_cells *out);
 
 /* Does t broadcast to out?  Where out's dims were declared, not inferred, it may not. */
-static bool spreads(const rl_tensor *out, const rl_tensor *t) {
+static bool spreads(const rl_cells *out, const rl_cells *t) {
     if (t->rank > out->rank || (t->n == 0 && out->n)) return false;
     for (uint32_t k = 0; k < t->rank; k++)
         if (t->dim[k] != 1 && t->dim[k] != out->dim[out->rank - t->rank + k]) return false;
@@ -26,7 +26,7 @@ static bool spreads(const rl_tensor *out, const rl_tensor *t) {
 }
 
 /* Where element i of `out` lies in `in`, which broadcasts to it. */
-static uint32_t broadcast_index(const rl_tensor *out, const rl_tensor *in, uint32_t i) {
+static uint32_t broadcast_index(const rl_cells *out, const rl_cells *in, uint32_t i) {
     uint32_t at = 0, step = 1;
     for (uint32_t k = out->rank, j = in->rank; j-- > 0 && k-- > 0;) {
         uint32_t d = (uint32_t)out->dim[k], x = i % d;
@@ -37,7 +37,7 @@ static uint32_t broadcast_index(const rl_tensor *out, const rl_tensor *in, uint3
     return at;
 }
 
-static uint32_t stride_of(const rl_tensor *t, uint32_t axis) {
+static uint32_t stride_of(const rl_cells *t, uint32_t axis) {
     uint32_t n = 1;
     for (uint32_t k = axis + 1; k < t->rank; k++) n *= (uint32_t)t->dim[k];
     return n;
@@ -50,24 +50,24 @@ static bool axis_in(int64_t axis, uint32_t rank, uint32_t *a) {
     return axis >= 0 && axis < rank;
 }
 
-static bool fold_copy(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_copy(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     (void)arg;
     if (port || !load(s, 0, &x) || x.n != out->n || x.dtype != out->dtype) return false;
     out->cell = x.cell;
     return true;
 }
 
-static bool fold_cast(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_cast(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     (void)arg, (void)port;
     if (!load(s, 0, &x) || x.n != out->n) return false;
     for (uint32_t i = 0; i < out->n; i++) out->cell[i] = rl_cell_convert(s, x.cell[i], x.dtype, out->dtype);
     return true;
 }
 
-static bool fold_unary(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_unary(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     (void)port;
     if (!load(s, 0, &x) || x.n != out->n || !computes(x.dtype)) return false;
     for (uint32_t i = 0; i < out->n; i++) out->cell[i] = rl_cell_rounded(rl_cell_apply(s, (unary)arg, x.cell[i], !is_float(out->dtype)), out->dtype);
@@ -75,8 +75,8 @@ static bool fold_unary(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
 }
 
 /* Sum, Min, Max have any number of inputs. */
-static bool fold_binary(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x, y;
+static bool fold_binary(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x, y;
     (void)port;
     if (s->n->nin == 0 || !load(s, 0, &x) || !computes(x.dtype) || !spreads(out, &x)) return false;
     if (s->n->nin > 2 && is_float(x.dtype) && arg == ADD) return false; /* the order of the sum is not fixed */
@@ -94,8 +94,8 @@ static bool same_cell(cell a, cell b) {
     return a.kind == CELL_FLOAT ? a.f == b.f && signbit(a.f) == signbit(b.f) : a.num == b.num && a.sym == b.sym;
 }
 
-static bool fold_where(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor c, x, y;
+static bool fold_where(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells c, x, y;
     (void)arg, (void)port;
     bool has_c = load(s, 0, &c), has_x = load(s, 1, &x), has_y = load(s, 2, &y);
     if (!has_c && (!has_x || !has_y)) return false;
@@ -108,16 +108,16 @@ static bool fold_where(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_expand(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_expand(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     (void)arg, (void)port;
     if (!load(s, 0, &x) || !spreads(out, &x)) return false;
     for (uint32_t i = 0; i < out->n; i++) out->cell[i] = x.cell[broadcast_index(out, &x, i)];
     return true;
 }
 
-static bool fold_tile(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_tile(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     (void)arg, (void)port;
     if (!load(s, 0, &x) || x.rank != out->rank || (x.n == 0 && out->n)) return false;
     for (uint32_t i = 0; i < out->n; i++) {
@@ -131,8 +131,8 @@ static bool fold_tile(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_transpose(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_transpose(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     const rl_attr *perm = rl_attr_ints(s->n, "perm");
     (void)arg, (void)port;
     if (!load(s, 0, &x) || x.rank != out->rank) return false;
@@ -150,14 +150,14 @@ static bool fold_transpose(rl_shaper *s, int arg, uint32_t port, rl_tensor *out)
     return true;
 }
 
-static bool fold_concat(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
+static bool fold_concat(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     uint32_t axis, from = 0;
     (void)arg, (void)port;
     if (!axis_in(rl_attr_int(s->n, "axis", 1), out->rank, &axis)) return false;
     uint32_t inner = stride_of(out, axis), row = inner * (uint32_t)out->dim[axis];
     for (uint32_t k = 0; k < s->n->nin; k++) {
         const rl_valinfo *v = input(s, k);
-        rl_tensor x;
+        rl_cells x;
         uint32_t n;
         if (!v || v->rank != out->rank || !rl_cell_count(v->rank, v->dim, &n)) return false;
         uint32_t part = inner * (uint32_t)v->dim[axis];
@@ -169,8 +169,8 @@ static bool fold_concat(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return from == row;
 }
 
-static bool fold_split(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_split(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     uint32_t axis, from = 0;
     (void)arg;
     if (s->n->nout > MAXELEM || !load(s, 0, &x) || out->rank != x.rank) return false;
@@ -192,7 +192,7 @@ static bool fold_split(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
 /* Integers of attribute `name` or input `slot`. */
 static bool int_list(const rl_shaper *s, const char *name, uint32_t slot, const int64_t **p, uint32_t *n) {
     const rl_attr *a = name ? rl_attr_find(s->n, name) : NULL;
-    rl_tensor t;
+    rl_cells t;
     if (a) {
         *p = a->ints;
         *n = a->n;
@@ -209,8 +209,8 @@ static bool int_list(const rl_shaper *s, const char *name, uint32_t slot, const 
     return true;
 }
 
-static bool fold_slice(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_slice(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     const int64_t *from, *axes = NULL, *steps = NULL;
     uint32_t n, m, a;
     (void)arg, (void)port;
@@ -237,8 +237,8 @@ static bool fold_slice(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_gather(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x, at;
+static bool fold_gather(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x, at;
     uint32_t axis;
     (void)arg, (void)port;
     if (!load(s, 0, &x) || !load(s, 1, &at) || !axis_in(rl_attr_int(s->n, "axis", 0), x.rank, &axis)) return false;
@@ -255,8 +255,8 @@ static bool fold_gather(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
 }
 
 /* Along the last axis: how an exporter writes "repeat that dim". */
-static bool fold_one_hot(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor at, value;
+static bool fold_one_hot(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells at, value;
     (void)arg, (void)port;
     if (!load(s, 0, &at) || !load(s, 2, &value) || value.n != 2 || out->rank == 0 || rl_attr_int(s->n, "axis", -1) != -1) return false;
     int64_t depth = out->dim[out->rank - 1];
@@ -268,7 +268,7 @@ static bool fold_one_hot(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_shape(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
+static bool fold_shape(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     const rl_valinfo *x = input(s, 0);
     (void)arg, (void)port;
     if (!x || x->rank == RL_NORANK) return false;
@@ -282,7 +282,7 @@ static bool fold_shape(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_size(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
+static bool fold_size(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     const rl_valinfo *x = input(s, 0);
     (void)arg, (void)port;
     if (!x || x->rank == RL_NORANK || out->n != 1) return false;
@@ -290,7 +290,7 @@ static bool fold_size(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_fill(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
+static bool fold_fill(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     const rl_attr *a = rl_attr_find(s->n, "value");
     uint32_t bits = rl_dtype_bits(out->dtype);
     cell c = of_float(0);
@@ -303,8 +303,8 @@ static bool fold_fill(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_range(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor a, d;
+static bool fold_range(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells a, d;
     (void)arg, (void)port;
     if (is_float(out->dtype) || !load(s, 0, &a) || a.n != 1) return false;
     cell step = of_int(1);
@@ -318,8 +318,8 @@ static bool fold_range(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
 }
 
 /* Integers over the axes given: op over all elements that meet in one of out's. */
-static bool fold_reduce(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_reduce(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     const int64_t *axes = NULL;
     uint32_t n = 0, a;
     (void)port;
@@ -346,8 +346,8 @@ static bool fold_reduce(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
     return true;
 }
 
-static bool fold_non_zero(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
-    rl_tensor x;
+static bool fold_non_zero(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x;
     uint32_t found = 0;
     (void)arg, (void)port;
     if (!load(s, 0, &x) || out->rank != 2 || out->dim[0] != x.rank) return false;
@@ -363,7 +363,7 @@ static bool fold_non_zero(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) 
 }
 
 /* Where the reader left the bytes of a Constant out: numbers written as attributes. */
-static bool fold_constant(rl_shaper *s, int arg, uint32_t port, rl_tensor *out) {
+static bool fold_constant(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     (void)arg;
     if (rl_val(s->g, s->n->out[port])->data || s->n->nattr == 0) return false;
     const rl_attr *a = &s->n->attr[0];
@@ -481,7 +481,7 @@ static void fold_cells(rl_shaper *s, fold_fn *fn) {
     for (uint32_t port = 0; port < s->n->nout; port++) {
         if (!rl_has(s->n->out[port]) || (port && fn != fold_split)) continue;
         const rl_valinfo *v = rl_val(s->g, s->n->out[port]);
-        rl_tensor out = {.dtype = v->dtype, .rank = v->rank, .dim = v->dim};
+        rl_cells out = {.dtype = v->dtype, .rank = v->rank, .dim = v->dim};
         if (v->dtype == RL_UNDEF || !rl_cell_count(v->rank, v->dim, &out.n)) continue;
         out.cell = rl_new(s->tmp, cell, out.n);
         if (fn(s, folds[s->n->op].arg, port, &out)) rl_shape_store(s, port, &out);

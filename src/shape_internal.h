@@ -51,7 +51,7 @@ typedef struct {
     rl_dim sym;  /* SYM: the dividend */
     double f;    /* FLOAT */
 } rl_cell;
-typedef struct { rl_dtype dtype; uint32_t rank; const int64_t *dim; uint32_t n; rl_cell *cell; } rl_tensor;
+typedef struct { rl_dtype dtype; uint32_t rank; const int64_t *dim; uint32_t n; rl_cell *cell; } rl_cells;
 
 /* What is known of elements of which nothing is, and the rank of those of a sequence that has none. */
 #define RL_NOITEM ((rl_type){RL_UNDEF, RL_NORANK, NULL})
@@ -96,9 +96,9 @@ void rl_shape_set_type(rl_shaper *s, rl_graph *g, rl_value v, rl_dtype dtype, ui
 /* f = num / den exactly, with a small den; false when it is no such number. */
 bool rl_shape_ratio(double f, int64_t *num, int64_t *den);
 /* The contents of a value, in s->tmp; false when it is not small, or nothing of it is known. */
-bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_tensor *t);
+bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_cells *t);
 /* Gives output `port` these contents, as far as they are known; t's type must be the output's. */
-void rl_shape_store(rl_shaper *s, uint32_t port, rl_tensor *t);
+void rl_shape_store(rl_shaper *s, uint32_t port, rl_cells *t);
 /* Output `port` is x, a constant of more than MAXELEM elements that at most gets another shape: the same bytes. */
 bool rl_shape_share(const rl_shaper *s, uint32_t port, const rl_valinfo *x);
 /* The contents of the node's outputs, where its inputs tell. */
@@ -120,7 +120,7 @@ static inline rl_dtype dtype_of(const rl_valinfo *v) {
     return v ? v->dtype : RL_UNDEF;
 }
 
-static inline bool load(const rl_shaper *s, uint32_t i, rl_tensor *t) {
+static inline bool load(const rl_shaper *s, uint32_t i, rl_cells *t) {
     const rl_valinfo *v = input(s, i);
     return v && rl_shape_load(s, v, t);
 }

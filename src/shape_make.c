@@ -48,7 +48,7 @@ rl_status rl_rule_constant(rl_shaper *s) {
 rl_status rl_rule_constant_of_shape(rl_shaper *s) {
     const rl_attr *a = rl_attr_find(s->n, "value");
     rl_dtype dtype = a && a->tensor ? a->tensor->dtype : RL_F32;
-    rl_tensor t;
+    rl_cells t;
     bool known = load(s, 0, &t);
     uint32_t n = known ? t.n : list_length(s, 0);
     if (n == RL_NORANK) return set_unranked(s, 0, dtype);

@@ -49,7 +49,7 @@ static rl_status check_count(const rl_shaper *s, const rl_valinfo *x, const rl_d
 /* 0 copies a dim, -1 (or a single number that is not known) is what the others leave. */
 rl_status rl_rule_reshape(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor t;
+    rl_cells t;
     if (list(s, "shape", 1, &t) != LIST_KNOWN) {
         uint32_t n = list_length(s, 1);
         if (n == RL_NORANK) return set_unranked(s, 0, dtype_of(x));
@@ -116,7 +116,7 @@ rl_status rl_rule_squeeze(rl_shaper *s) {
     return rl_shape_set(s, 0, x->dtype, x->rank - count, new_dims(s, x->rank));
 }
 
-static rl_status unsqueeze_axes(rl_shaper *s, const rl_tensor *t) {
+static rl_status unsqueeze_axes(rl_shaper *s, const rl_cells *t) {
     const rl_valinfo *x = input(s, 0);
     uint32_t rank = x->rank + t->n, from = 0;
     bool *mark = rl_new(s->tmp, bool, rank);
@@ -134,7 +134,7 @@ static rl_status unsqueeze_axes(rl_shaper *s, const rl_tensor *t) {
 
 rl_status rl_rule_unsqueeze(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor t;
+    rl_cells t;
     uint32_t n = list_length(s, 1);
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
     if (list(s, "axes", 1, &t) == LIST_KNOWN) return unsqueeze_axes(s, &t);
@@ -145,12 +145,12 @@ rl_status rl_rule_expand_dims(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
     rl_cell axis = scalar(s, 1);
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
-    return unsqueeze_axes(s, &(rl_tensor){.n = 1, .cell = &axis});
+    return unsqueeze_axes(s, &(rl_cells){.n = 1, .cell = &axis});
 }
 
 rl_status rl_rule_tile(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor t;
+    rl_cells t;
     if (!ranked(x)) {
         uint32_t n = list_length(s, 1);
         return n == RL_NORANK ? set_unranked(s, 0, dtype_of(x)) : rl_shape_set(s, 0, dtype_of(x), n, new_dims(s, n));
@@ -205,7 +205,7 @@ static rl_dim equal_part(const rl_shaper *s, rl_dim d, uint32_t i, uint32_t n) {
 
 rl_status rl_rule_split(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor t;
+    rl_cells t;
     uint32_t axis, n = s->n->nout;
     if (!ranked(x)) {
         for (uint32_t i = 0; i < n; i++) RL_TRY(set_unranked(s, i, dtype_of(x)));
@@ -266,14 +266,14 @@ static rl_dim slice_size(const rl_shaper *s, rl_dim d, rl_cell a, rl_cell b, int
 }
 
 /* Cell i of a list that may be missing. */
-static rl_cell cell_at(found what, const rl_tensor *t, uint32_t i, int64_t dflt) {
+static rl_cell cell_at(found what, const rl_cells *t, uint32_t i, int64_t dflt) {
     if (what == LIST_NONE) return (rl_cell){.kind = CELL_INT, .num = dflt};
     return what == LIST_KNOWN && i < t->n ? t->cell[i] : (rl_cell){.kind = CELL_NONE};
 }
 
 rl_status rl_rule_slice(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor from = {0}, to = {0}, axes = {0}, steps = {0};
+    rl_cells from = {0}, to = {0}, axes = {0}, steps = {0};
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
     found ffrom = list(s, "starts", 1, &from), fto = list(s, "ends", 2, &to), faxes = list(s, "axes", 3, &axes);
     found fsteps = list(s, NULL, 4, &steps);
@@ -293,7 +293,7 @@ rl_status rl_rule_slice(rl_shaper *s) {
 
 rl_status rl_rule_pad(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor pads, axes = {0};
+    rl_cells pads, axes = {0};
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
     found fpads = list(s, "pads", 1, &pads), faxes = list(s, NULL, 3, &axes);
     rl_dim *d = copy_dims(s, x);
@@ -451,7 +451,7 @@ static rl_dim count_all(const rl_shaper *s, const rl_valinfo *x) {
 
 rl_status rl_rule_non_zero(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor t;
+    rl_cells t;
     rl_dim d[2] = {ranked(x) ? x->rank : UNKNOWN, count_all(s, x)};
     if (load(s, 0, &t)) {
         int64_t n = 0;

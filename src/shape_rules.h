@@ -76,10 +76,10 @@ static inline const rl_attr *ints_attr(const rl_shaper *s, const char *name) {
 
 /* The list of attribute `name` or else of input `slot` (RL_NONE: there is no such input). */
 typedef enum { LIST_NONE, LIST_UNKNOWN, LIST_KNOWN } found;
-static inline found list(const rl_shaper *s, const char *name, uint32_t slot, rl_tensor *t) {
+static inline found list(const rl_shaper *s, const char *name, uint32_t slot, rl_cells *t) {
     const rl_attr *a = ints_attr(s, name);
     if (a) {
-        *t = (rl_tensor){.dtype = RL_I64, .rank = 1, .n = a->n, .cell = rl_new(s->tmp, rl_cell, a->n)};
+        *t = (rl_cells){.dtype = RL_I64, .rank = 1, .n = a->n, .cell = rl_new(s->tmp, rl_cell, a->n)};
         for (uint32_t i = 0; i < a->n; i++) t->cell[i] = (rl_cell){.kind = CELL_INT, .num = a->ints[i]};
         return LIST_KNOWN;
     }
@@ -96,7 +96,7 @@ static inline uint32_t list_length(const rl_shaper *s, uint32_t slot) {
 
 /* Marks the axes given by attribute or input; *what says whether there are any. An empty list counts as none. */
 static inline rl_status axes_of(const rl_shaper *s, const char *name, uint32_t slot, uint32_t rank, bool **mark, found *what) {
-    rl_tensor t;
+    rl_cells t;
     *mark = rl_new(s->tmp, bool, rank);
     *what = list(s, name, slot, &t);
     if (*what != LIST_KNOWN) return RL_OK;
@@ -115,7 +115,7 @@ static inline rl_status axes_of(const rl_shaper *s, const char *name, uint32_t s
 
 /* One number from attribute-less input `slot`. */
 static inline rl_cell scalar(const rl_shaper *s, uint32_t slot) {
-    rl_tensor t;
+    rl_cells t;
     return load(s, slot, &t) && t.n == 1 ? t.cell[0] : (rl_cell){.kind = CELL_NONE};
 }
 

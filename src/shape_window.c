@@ -165,7 +165,7 @@ rl_status rl_rule_global_pool(rl_shaper *s) {
 
 rl_status rl_rule_max_unpool(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor t;
+    rl_cells t;
     window w;
     RL_TRY(want_least_rank(s, 0, 3));
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
@@ -183,7 +183,7 @@ rl_status rl_rule_max_unpool(rl_shaper *s) {
 
 rl_status rl_rule_col2im(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
-    rl_tensor image, block;
+    rl_cells image, block;
     bool known = load(s, 1, &image);
     uint32_t n = known ? image.n : list_length(s, 1);
     RL_TRY(want_rank(s, 0, 3));
@@ -217,7 +217,7 @@ static rl_status resize_axis(const rl_shaper *s, uint32_t i, uint32_t rank, uint
     return axis_in(s, axes ? i < axes->n ? axes->ints[i] : INT64_MAX / 2 : i, rank, a);
 }
 
-static rl_status resize_scales(rl_shaper *s, const rl_tensor *t) {
+static rl_status resize_scales(rl_shaper *s, const rl_cells *t) {
     const rl_valinfo *x = input(s, 0);
     rl_dim *d = copy_dims(s, x);
     for (uint32_t i = 0; i < t->n; i++) {
@@ -229,7 +229,7 @@ static rl_status resize_scales(rl_shaper *s, const rl_tensor *t) {
 }
 
 /* round(size * least or greatest of sizes[i]/dim[i]), where all are numbers. */
-static rl_dim keep_ratio(const rl_shaper *s, const rl_tensor *t, rl_dim d) {
+static rl_dim keep_ratio(const rl_shaper *s, const rl_cells *t, rl_dim d) {
     const rl_valinfo *x = input(s, 0);
     bool larger = rl_attr_is(s->n, "keep_aspect_ratio_policy", "not_smaller");
     double best = 0;
@@ -243,7 +243,7 @@ static rl_dim keep_ratio(const rl_shaper *s, const rl_tensor *t, rl_dim d) {
     return rl_dim_known(d) && r >= 0 && r < 9e18 ? (rl_dim)r : UNKNOWN;
 }
 
-static rl_status resize_sizes(rl_shaper *s, const rl_tensor *t) {
+static rl_status resize_sizes(rl_shaper *s, const rl_cells *t) {
     const rl_valinfo *x = input(s, 0);
     rl_dim *d = copy_dims(s, x);
     bool keep = rl_attr_is(s->n, "keep_aspect_ratio_policy", "not_larger") || rl_attr_is(s->n, "keep_aspect_ratio_policy", "not_smaller");
@@ -260,7 +260,7 @@ rl_status rl_rule_resize(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
     uint32_t at = rl_op_scales_slot(s->n);
     const rl_attr *axes = ints_attr(s, "axes");
-    rl_tensor t;
+    rl_cells t;
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
     uint32_t n = axes ? axes->n : x->rank;
     if (at == 2 && load(s, 3, &t) && t.n == n) return resize_sizes(s, &t);
@@ -277,7 +277,7 @@ rl_status rl_rule_resize(rl_shaper *s) {
 rl_status rl_rule_upsample(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
     const rl_attr *a = rl_attr_find(s->n, "scales");
-    rl_tensor t;
+    rl_cells t;
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
     rl_dim *d = new_dims(s, x->rank);
     if (a && a->kind == RL_ATTR_FLOATS && a->n == x->rank)
@@ -290,7 +290,7 @@ rl_status rl_rule_upsample(rl_shaper *s) {
 rl_status rl_rule_center_crop_pad(rl_shaper *s) {
     const rl_valinfo *x = input(s, 0);
     const rl_attr *axes = ints_attr(s, "axes");
-    rl_tensor t;
+    rl_cells t;
     if (!ranked(x)) return set_unranked(s, 0, dtype_of(x));
     bool known = load(s, 1, &t);
     rl_dim *d = copy_dims(s, x);
@@ -304,7 +304,7 @@ rl_status rl_rule_center_crop_pad(rl_shaper *s) {
 
 /* Inputs: theta, size (N,C,H,W or N,C,D,H,W). */
 rl_status rl_rule_affine_grid(rl_shaper *s) {
-    rl_tensor t;
+    rl_cells t;
     bool known = load(s, 1, &t);
     uint32_t n = known ? t.n : list_length(s, 1);
     if (n != 4 && n != 5) return set_unranked(s, 0, dtype_of(input(s, 0)));
@@ -349,7 +349,7 @@ rl_status rl_rule_max_roi_pool(rl_shaper *s) {
 }
 
 rl_status rl_rule_crop_and_resize(rl_shaper *s) {
-    rl_tensor t;
+    rl_cells t;
     bool ok = load(s, 3, &t) && t.n == 2;
     return set_regions(s, 1, ok ? size_of(s, t.cell[0]) : UNKNOWN, ok ? size_of(s, t.cell[1]) : UNKNOWN);
 }

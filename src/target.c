@@ -72,7 +72,7 @@ static rl_status types_of(const reader *r, const char *s, uint64_t *out) {
     return *out ? RL_OK : fail(r, "no element type is named");
 }
 
-bool rl_run_fits(const rl_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank) {
+bool rl_run_fits(const rl_target_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank) {
     return !*n->domain && strcmp(n->type, run->op) == 0 && rank == run->rank && rl_types_have(run->types, type);
 }
 
@@ -135,7 +135,7 @@ static rl_status set_extra(reader *r, rl_target *t, const row *x) {
 }
 
 /* nhwc, acdb: whole axes. */
-static rl_status order_of(reader *r, const char *text, rl_run *run) {
+static rl_status order_of(reader *r, const char *text, rl_target_run *run) {
     const char *why;
     run->rank = (uint32_t)strlen(text);
     if (run->rank < 1 || run->rank > RL_RUNRANK) return fail(r, "'%s' is no order of 1 to %d dims", text, RL_RUNRANK);
@@ -143,7 +143,7 @@ static rl_status order_of(reader *r, const char *text, rl_run *run) {
 }
 
 /* "domain::Type name=1", "domain::Type name=-" */
-static rl_status written_as(reader *r, const char *s, rl_run *run) {
+static rl_status written_as(reader *r, const char *s, rl_target_run *run) {
     rl_ctx *ctx = r->mem->ctx;
     const char *colon = strstr(s, "::"), *type = colon ? colon + 2 : s;
     size_t n = strcspn(type, " "), nattr;
@@ -160,7 +160,7 @@ static rl_status written_as(reader *r, const char *s, rl_run *run) {
 
 static rl_status add_run(reader *r, rl_target *t, const row *x) {
     rl_ctx *ctx = r->mem->ctx;
-    rl_run run = {.op = rl_internz(ctx, x->arg[1]), .order = rl_internz(ctx, x->arg[2]), .as = rl_internz(ctx, x->arg[4])};
+    rl_target_run run = {.op = rl_internz(ctx, x->arg[1]), .order = rl_internz(ctx, x->arg[2]), .as = rl_internz(ctx, x->arg[4])};
     rl_op op = rl_op_find(rl_internz(ctx, ""), run.op, 21);
     if (op == RL_OP_OPAQUE) return fail(r, "ONNX has no op '%s'", x->arg[1]);
     if ((rl_op_class(op) != RL_OPAQUE && rl_op_class(op) != RL_POOL) || rl_op_heads(op, 0))
@@ -335,7 +335,7 @@ void rl_target_print(const rl_target *t, rl_text *out) {
         rl_put(out, "\" )\n");
     }
     for (uint32_t i = 0; i < t->run.n; i++) {
-        const rl_run *x = &t->run.p[i];
+        const rl_target_run *x = &t->run.p[i];
         rl_put(out, "RUN( %s, %s, %s, \"", t->name, x->op, x->order);
         print_types(x->types, out);
         rl_put(out, "\", \"%s\" )\n", x->as);

@@ -68,14 +68,14 @@ typedef struct {
     rl_str domain, type;        /* what it is written as */
     rl_str attr;                /* "", or "name=1": set on the node, or "name=-": left out */
     rl_str order, as;           /* as the row has them */
-} rl_run;
+} rl_target_run;
 
 typedef struct {
     rl_str name, summary;
     int64_t charge[RL_NCHARGE]; /* tenths of a conversion */
     int64_t move[RL_NMOVE];
     uint64_t extra[RL_NEXTRA];  /* bit per rl_dtype */
-    struct { rl_run *p; uint32_t n, cap; } run;
+    struct { rl_target_run *p; uint32_t n, cap; } run;
 } rl_target;
 
 typedef struct { rl_target *p; uint32_t n, cap; } rl_targets;
@@ -97,6 +97,6 @@ int64_t rl_target_ns(const rl_target *t, int64_t tenths);
 bool rl_target_charges(const rl_target *t); /* any form at all */
 bool rl_types_have(uint64_t types, rl_dtype t);
 /* Whether the row is about this node, whose input 0 has that type and rank. */
-bool rl_run_fits(const rl_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank);
+bool rl_run_fits(const rl_target_run *run, const rl_nodeinfo *n, rl_dtype type, uint32_t rank);
 
 #endif

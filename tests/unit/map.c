@@ -130,7 +130,7 @@ static bool map_of(rl_maps *m, const op *o, const list *x, rl_map *f) {
     case GATHER: return rl_map_gather(m, x->rank, x->dim, o->axis, o->dim[o->axis], o->index, f);
     case TILE: return rl_map_tile(m, x->rank, x->dim, rep, f);
     case EXPAND: return rl_map_expand(m, x->rank, x->dim, o->rank, o->dim, f);
-    case PAD: return rl_map_pad(m, x->rank, x->dim, o->a, after, (rl_padding)o->n, f);
+    case PAD: return rl_map_pad(m, x->rank, x->dim, o->a, after, (rl_pad_mode)o->n, f);
     case D2S: case CRD: return rl_map_depth_to_space(m, x->dim, o->n, o->kind == CRD, f);
     case S2D: case S2D_CRD: return rl_map_space_to_depth(m, x->dim, o->n, o->kind == S2D_CRD, f);
     default: return rl_map_identity(m, x->n, f);
