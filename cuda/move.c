@@ -127,9 +127,11 @@ uint32_t rl_gpu_widen(rl_loops *l, uint32_t size, uint32_t nvector, const uint64
     return rl_gpu_thread_blocks(rl_loops_count(l));
 }
 
-rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg) {
+/* begin: where the operands begin. */
+static rl_status parts_from(const rl_loops *l, const int64_t *begin, rl_part_fn *fn, void *arg) {
     uint32_t first = rl_loops_outer(l);
-    int64_t index[RL_MOST_DIMS] = {0}, at[RL_OPERANDS] = {0};
+    int64_t index[RL_MOST_DIMS] = {0}, at[RL_OPERANDS];
+    memcpy(at, begin, sizeof at);
     for (bool more = true; more;) {
         RL_TRY(fn(arg, l, first, at));
         more = false;
@@ -138,6 +140,20 @@ rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg) {
             for (uint32_t o = 0; o < l->noperand; o++) at[o] += more ? l->step[o][i] : -(l->dim[i] - 1) * l->step[o][i];
             if (!more) index[i] = 0;
         }
+    }
+    return RL_OK;
+}
+
+/* A last dim that no launch has is cut: element by element it would be as many launches. */
+rl_status rl_loops_parts(const rl_loops *l, rl_part_fn *fn, void *arg) {
+    enum { MOST = 1 << 30 };
+    rl_loops piece = *l;
+    int64_t at[RL_OPERANDS] = {0}, *n = &piece.dim[l->rank ? l->rank - 1 : 0];
+    if (!l->rank || *n <= INT32_MAX) return parts_from(l, at, fn, arg);
+    for (int64_t left = *n; left > 0; left -= *n) {
+        *n = RL_MIN(left, (int64_t)MOST);
+        RL_TRY(parts_from(&piece, at, fn, arg));
+        for (uint32_t o = 0; o < l->noperand; o++) at[o] += *n * l->step[o][l->rank - 1];
     }
     return RL_OK;
 }

@@ -339,6 +339,29 @@ TEST(far) {
     }
 }
 
+/* What a launch would have: where it begins, how much it has, how many there are. */
+typedef struct { int64_t next[2], count; uint32_t n; } launches;
+
+static rl_status count_launch(void *arg, const rl_loops *l, uint32_t first, const int64_t *at) {
+    launches *k = arg;
+    int64_t count = 1;
+    for (uint32_t i = first; i < l->rank; i++) count *= l->dim[i];
+    for (uint32_t o = 0; o < 2; o++) {
+        CHECK(at[o] == k->next[o]);
+        k->next[o] += count * l->step[o][l->rank - 1];
+    }
+    k->count += count;
+    return ++k->n < 100 ? RL_OK : RL_ELIMIT;
+}
+
+/* A line that no launch has is cut into some that have a part of it, not into elements. */
+TEST(long_lines) {
+    const int64_t line = ((int64_t)5 << 30) + 3;
+    const rl_loops l = {.rank = 1, .noperand = 2, .dim = {line}, .step = {{1}, {2}}};
+    launches k = {0};
+    CHECK(rl_loops_parts(&l, count_launch, &k) == RL_OK && k.count == line && k.n == 6);
+}
+
 /* Which kernel the layouts of the seeds go by: none byte by byte. */
 TEST(plans) {
     static const struct { const char *from, *to; rl_move_kind kind; uint32_t size; } rows[] = {
@@ -471,6 +494,7 @@ int main(void) {
     RUN(types); /* the smallest first: under compute-sanitizer the last may have no time left */
     RUN(grid);
     RUN(far);
+    RUN(long_lines);
     RUN(plans);
     RUN(windows);
     RUN(fills);
