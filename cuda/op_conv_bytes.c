@@ -175,7 +175,7 @@ static void read_x(conv *v) {
     rl_call *c = v->c;
     const rl_lay *lay = blocked(v->native, false);
     const rl_tensor *x = rl_call_here(c, v->p->x);
-    if (!v->native) x = rl_gpu_channels_last(c, x);
+    if (!v->native) x = rl_gpu_aligned(c, rl_gpu_channels_last(c, x), RL_GPU_LAST); /* dp4a reads words, cuDNN 16 bytes */
     v->x = *x;
     v->k.x = layout_of(x, lay);
     if (lay && v->k.group == 1) v->k.c = (v->k.c + 3) / 4 * 4; /* the lanes are there */

@@ -619,6 +619,22 @@ TEST(branches) {
     rl_ctx_free(ctx);
 }
 
+/* Bytes that lie as dp4a wants them, but begin within a word: they are moved, and the convolution stays there. */
+TEST(odd_bytes) {
+    static const char text[] =
+        "graph opset=21 {\n  in %x f32[1,17]\n  const %s f32[] {0.02}\n  const %z u8[] {3}\n  const %o i8[] {0}\n  const %i i64[1] {1}\n  const %j i64[1] {17}\n"
+        "  const %w i8[4,4,1,1] {1,2,3,4,5,6,7,8,1,-2,3,-4,5,6,7,8}\n  const %k i64[4] {1,2,2,4}\n  %q = QuantizeLinear(%x, %s, %z)\n  %f = Slice(%q, %i, %j, %i)\n"
+        "  %r = Reshape(%f, %k)\n  %t = Transpose(%r) perm=[0,3,1,2]\n  %c = QLinearConv(%t, %s, %z, %w, %s, %o, %s, %z)\n  %y = DequantizeLinear(%c, %s, %z)\n  out %y\n}\n";
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, text, &rl_backend_cpu), gpu = start(ctx, text, &rl_backend_cuda);
+    give_floats(&cpu, 0, 2, (int64_t[]){1, 17}, 5), give_floats(&gpu, 0, 2, (int64_t[]){1, 17}, 5);
+    CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+    CHECK(same_floats(&cpu.out[0], &gpu.out[0]) && all_there(&gpu));
+    drop(&cpu), drop(&gpu);
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 /* What comes back is not taken again before the end. */
 static bool is_taken_once(rl_gpu_pool *p) {
     void *a = rl_gpu_pool_take(p, 3000);
@@ -682,6 +698,7 @@ int main(void) {
         RUN(not_recorded);
         RUN(lost);
     }
+    RUN(odd_bytes);
     RUN(pool);
     let_go(&h);
     return check_done();
