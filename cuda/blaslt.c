@@ -280,7 +280,7 @@ static rl_status outer_batches(rl_call *call, const rl_lt_job *q, bool *did) {
         part.p.a = further(q->p.a, i * batch->step[1][d], size), part.p.b = further(q->p.b, i * batch->step[2][d], size);
         for (uint32_t k = 0; k < q->npost; k++) part.operand[k] = further(q->operand[k], i * batch->step[0][d], size);
         RL_TRY(rl_lt_matmul(call, &part, did));
-        if (!*did) return i ? rl_call_fail(call, RL_EINTERNAL, "cuBLASLt took one batch and not the next") : RL_OK;
+        if (!*did) return RL_OK; /* of what was made nothing is read: another kernel makes all of it again */
     }
     return RL_OK;
 }

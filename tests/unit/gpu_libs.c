@@ -227,6 +227,24 @@ TEST(library_failures) {
     }
 }
 
+/* So does the second of several calls for one product, of which the first made a part of the output. */
+TEST(failing_batches) {
+    static const char heads[] =
+        "graph opset=24 {\n  in %x f32[3,6,8]\n  in %z f32[3,6,8]\n  const %s i64[4] {3,6,2,4}\n  %a = Reshape(%x, %s)\n  %b = Reshape(%z, %s)\n"
+        "  %q = Transpose(%a) perm=[0,2,1,3]\n  %k = Transpose(%b) perm=[0,2,3,1]\n  %y = MatMul(%q, %k) @name=\"prod1\"\n  out %y\n}\n";
+    CHECK_CTX(ctx)
+    run cpu = start(ctx, heads, &rl_backend_cpu);
+    setenv("RELAYOUT_STAND_IN_FAULT", "cublasLtMatmul:13:2", 1), setenv("RELAYOUT_STAND_IN_FAULT_TOO", "by_address:15", 1);
+    run gpu = start(ctx, heads, &rl_backend_cuda);
+    unsetenv("RELAYOUT_STAND_IN_FAULT"), unsetenv("RELAYOUT_STAND_IN_FAULT_TOO");
+    rl_text notes = {.mem = &gpu.g->mem};
+    rl_put(&notes, "%s", "");
+    if (gpu.s == RL_OK) rl_device_notes(gpu.x, &notes);
+    CHECK(same(&cpu, &gpu, 1e-6) && strstr(notes.p, "node 'prod1' (MatMul): cuBLASLt: CUBLAS_STATUS_EXECUTION_FAILED; another kernel does it\n"));
+    end(&cpu), end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 /* As a public entry: what jumps for want of memory ends here. */
 static void start_protected(run *r, rl_ctx *ctx, const char *text) {
     if (RL_PROTECT(ctx)) r->s = RL_ENOMEM;
@@ -417,6 +435,7 @@ int main(void) {
     RUN(bytes);
     RUN(products_of_bytes);
     RUN(library_failures);
+    RUN(failing_batches);
     RUN(driver_failures);
     RUN(named_nodes);
     RUN(recordings);
