@@ -3,6 +3,7 @@
 
 #include "../runtime/fast.h"
 #include "../runtime/kernels.h"
+#include "../runtime/number.h"
 #include "../runtime/quantize.h"
 #include "numbers.h"
 
@@ -23,11 +24,14 @@ bool rl_gpu_is_byte(rl_dtype t) {
     return t == RL_I8 || t == RL_U8;
 }
 
+/* That one element: all of them for each would be as many temporaries. */
 double rl_gpu_number_at(rl_call *c, uint32_t at, uint32_t i, double none) {
     const rl_tensor *t = rl_gpu_input(c, at);
+    double x;
     if (!t) return none;
-    const float *p = rl_data(rl_call_as(c, at, RL_F32)); /* bytes and f32: exact */
-    return (double)p[rl_numel(t) == 1 ? 0 : i];
+    int64_t k = t->offset + (rl_numel(t) == 1 ? 0 : i * t->stride[0]);
+    rl_convert_run((rl_run){RL_F64, (char *)&x, 0, 1}, (rl_run){t->dtype, t->mem->p, k, 1}, 1, true);
+    return x;
 }
 
 bool rl_gpu_takes_numbers(const rl_call *c, uint32_t at, rl_dtype t, int64_t n) {
