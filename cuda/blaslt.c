@@ -171,7 +171,7 @@ static bool ask(const job *j, rl_lt_choice *c) {
     if (l->cublasLtMatmulPreferenceCreate(&wish) != CUBLAS_STATUS_SUCCESS) return false;
     bool any = set_wish(j, wish)
                && l->cublasLtMatmulAlgoGetHeuristic(l->lt, j->desc, j->layout[0], j->layout[1], j->layout[2], j->layout[3], wish, 1, &found, &n) == CUBLAS_STATUS_SUCCESS
-               && n > 0;
+               && n > 0 && found.state == CUBLAS_STATUS_SUCCESS; /* else nothing in it is valid */
     if (any) c->algo = found.algo, c->nworkspace = (int64_t)found.workspaceSize;
     l->cublasLtMatmulPreferenceDestroy(wish);
     return any;
