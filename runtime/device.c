@@ -9,10 +9,15 @@
 #include "kernels.h"
 #include "native.h"
 
+/* A device that is lost gives no memory, either, and does not say so there. */
 _Noreturn void rl_device_no_memory(rl_rt *rt, size_t nbyte) {
+    char why[sizeof rt->ctx->error];
     rl_device_end_recording(rt);
     rl_label at = rt->at ? rl_node_label(rt->at) : (rl_label){""};
-    rl_fail(rt->ctx, RL_ENOMEM, "%s%sno memory left on the device for %zu bytes", at.s, rt->at ? ": " : "", nbyte);
+    bool lost = rt->device->sync(rt) == RL_EINTERNAL;
+    memcpy(why, rt->ctx->error, sizeof why);
+    if (lost) rl_fail(rt->ctx, RL_EINTERNAL, "%s%s%.490s", at.s, rt->at ? ": " : "", why);
+    else rl_fail(rt->ctx, RL_ENOMEM, "%s%sno memory left on the device for %zu bytes", at.s, rt->at ? ": " : "", nbyte);
     rt->at = NULL;
     rt->on = &rl_backend_cpu;
     rl_no_memory_for(rt->ctx);

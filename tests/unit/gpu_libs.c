@@ -286,6 +286,18 @@ TEST(driver_failures) {
     }
 }
 
+/* A device that is lost gives no memory: that it is lost is said, not that it has none left. */
+TEST(lost_memory) {
+    CHECK_CTX(ctx)
+    run gpu;
+    setenv("RELAYOUT_STAND_IN_FAULT", "cuMemAlloc_v2:700:5", 1), setenv("RELAYOUT_STAND_IN_FAULT_TOO", "cuStreamSynchronize:700", 1);
+    start_protected(&gpu, ctx, net);
+    unsetenv("RELAYOUT_STAND_IN_FAULT"), unsetenv("RELAYOUT_STAND_IN_FAULT_TOO");
+    CHECK(gpu.s != RL_OK && strstr(ctx->error, "an illegal memory access was encountered (700); RELAYOUT_CUDA_SYNC=1 tells at which node") && !strstr(ctx->error, "memory left"));
+    end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 /* With RELAYOUT_CUDA_SYNC=1 the node that lost the device is named; a kernel that cannot be launched is left to the CPU. */
 TEST(named_nodes) {
     static const char relu[] = "graph opset=24 {\n  in %x f32[2,3]\n  %y = Erf(%x) @name=\"erf1\"\n  out %y\n}\n";
@@ -437,6 +449,7 @@ int main(void) {
     RUN(library_failures);
     RUN(failing_batches);
     RUN(driver_failures);
+    RUN(lost_memory);
     RUN(named_nodes);
     RUN(recordings);
     RUN(own_kernels);
