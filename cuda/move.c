@@ -471,7 +471,7 @@ static rl_status launch_pick(rl_gpu *g, const rl_loops *l, const rl_p_select *s,
     rl_loops rows = *l;
     rows.rank--, rows.noperand = 2;
     rl_p_pick p = {.to = s->to, .from = s->from, .index = s->index, .wide = s->wide, .rows = (uint32_t)rl_loops_count(&rows), .wrong = s->wrong, .node = s->node,
-                   .across = rl_divisor_of((uint32_t)l->dim[l->rank - 1] * size / 16), .dim = (int32_t)s->dim[0], .step = (int32_t)s->step[0]};
+                   .across = rl_divisor_of((uint32_t)(l->dim[l->rank - 1] * size / 16)), .dim = (int32_t)s->dim[0], .step = (int32_t)s->step[0]};
     p.by_vector = !s->wide && size <= 4 && (uintptr_t)s->index % 16 == 0;
     p.count = (p.rows + RL_PER_THREAD - 1) / RL_PER_THREAD * p.across.d;
     p.w = rl_walk_of(&rows, 0);

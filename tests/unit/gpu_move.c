@@ -362,6 +362,20 @@ TEST(long_lines) {
     CHECK(rl_loops_parts(&l, count_launch, &k) == RL_OK && k.count == line && k.n == 6);
 }
 
+/* A gather that writes 2^32 bytes in a row: its launch, which the device refuses. */
+TEST(long_gathers) {
+    CHECK_CTX(ctx)
+    rl_gpu *g;
+    setenv("RELAYOUT_EMULATE_FAULT", "launch:pick", 1);
+    CHECK(rl_gpu_open(ctx, &g) == RL_OK);
+    const rl_loops l = {.rank = 1, .noperand = 3, .dim = {1 << 30}, .step = {{1}, {0}, {1}}};
+    rl_p_select p = {.n = 1, .dim = {1000}, .step = {1}};
+    CHECK(!rl_gpu_is_emulated(g) || (rl_gpu_select(g, &l, &p, 4) == RL_EINTERNAL && strstr(ctx->error, "pick4: refused")));
+    unsetenv("RELAYOUT_EMULATE_FAULT");
+    rl_gpu_close(g);
+    rl_ctx_free(ctx);
+}
+
 /* Which kernel the layouts of the seeds go by: none byte by byte. */
 TEST(plans) {
     static const struct { const char *from, *to; rl_move_kind kind; uint32_t size; } rows[] = {
@@ -495,6 +509,7 @@ int main(void) {
     RUN(grid);
     RUN(far);
     RUN(long_lines);
+    RUN(long_gathers);
     RUN(plans);
     RUN(windows);
     RUN(fills);
