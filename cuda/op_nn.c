@@ -265,6 +265,7 @@ static rl_status resize_by_axis(rl_call *c, const rl_resize_axis *axis, const rl
         if (axis[i].same) continue;
         memcpy(dim, now->dim, sizeof dim);
         dim[i] = axis[i].out;
+        if (rl_window_count(dim, now->rank) >= INT32_MAX) return rl_call_decline(c); /* between two axes there may be more than before and after */
         rl_tensor *next = rl_call_temp(c, now->dtype, now->rank, dim);
         RL_TRY(resize(c, axis, &(resized){1, {i}}, now, next));
         now = next;
