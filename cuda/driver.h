@@ -8,8 +8,8 @@
  *   RL_TRY(rl_gpu_launch(g, RL_GPU_strided4, nblock, &params, sizeof params));        in the order of calls; later
  *   RL_TRY(rl_gpu_sync(g));
  *
- * One stream: what is called first is done first, but in recordings that say otherwise (rl_gpu_come_after).  After a failed call every later one
- * fails with the same message. */
+ * One stream: what is called first is done first, but in recordings that say otherwise (rl_gpu_come_after).  What a call started may fail later: then
+ * rl_gpu_sync does, and every call after that, rl_gpu_alloc too, which only says that there is nothing. */
 #ifndef RL_CUDA_DRIVER_H
 #define RL_CUDA_DRIVER_H
 #include "../src/ir.h"
