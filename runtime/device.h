@@ -66,6 +66,7 @@ rl_status rl_device_wait(rl_call *c);
 rl_status rl_device_mark(rl_rt *rt, uint32_t i);
 rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out);
 bool rl_device_replays(const rl_exec *x);
+void rl_device_release(rl_exec *x); /* what is recorded is forgotten, with its inputs and outputs */
 /* "of 40 steps 25 come one after the other at most; ...", or why its recording has no branches; NULL: they were not tried. */
 const char *rl_device_branches(const rl_exec *x);
 /* "NVIDIA H200 ...; nodes on it: 12, as views or moves: 3, on the host: 2, on the host for want of a kernel: 1 (NonZero)", and a line for

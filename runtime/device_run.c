@@ -268,6 +268,10 @@ rl_status rl_device_run(rl_exec *x, const rl_tensor *in, rl_tensor *out) {
     return take_times(x);
 }
 
+void rl_device_release(rl_exec *x) {
+    if (x->replay) forget(x, x->replay);
+}
+
 bool rl_device_replays(const rl_exec *x) {
     return x->replay && x->replay->recording;
 }

@@ -6,6 +6,7 @@
 #include "bench.h"
 #include "device.h"
 #include "fast.h"
+#include "plan.h"
 
 enum { LEAST = 5, MOST = 2000, WARM = 2 }; /* runs */
 enum { AGAIN = 3, ROUNDS = 6 };            /* times that a model is measured again, and by a plan, at most */
@@ -93,8 +94,10 @@ static rl_status prepare_both(rl_rt *rt, rl_graph *g, rl_profile *p, rl_exec **x
     return RL_OK;
 }
 
-/* What its steps hold beside the graph. */
+/* What it holds beside the graph: its steps, and the memory of its runs, of which a device has no room for several. */
 static void release(rl_exec *x) {
+    rl_device_release(x);
+    rl_plan_release(x);
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_prims_drop(x->rt, &x->step[i]);
         rl_tensor_drop(&x->step[i].packed);
@@ -182,8 +185,9 @@ static rl_status measure(rl_profile *p, rl_rt *rt, rl_graph *g, const rl_tensor 
     if (!p->table) RL_TRY(rl_whole_measure(&x, 1, in, p->runs, &whole));
     if (!p->table) whole.step = rl_whole_steps(&g->mem, bare, x, &whole);
     RL_TRY(rl_probe_run(bare, in, costs, p->table ? NULL : &whole, &p->probe));
-    if (p->table) return RL_OK;
-    return measure_again(p, x, in, &whole);
+    rl_status s = p->table ? RL_OK : measure_again(p, x, in, &whole);
+    release(x), release(bare);
+    return s;
 }
 
 static rl_status profile_with(rl_rt *rt, rl_graph *g, const rl_runopt *o, void *arg) {

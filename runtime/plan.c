@@ -256,6 +256,12 @@ static void drop_arena(rl_memplan *p) {
     rl_tensor_drop(&old);
 }
 
+void rl_plan_release(rl_exec *x) {
+    if (!x->plan) return;
+    rl_settled_drop(&x->plan->settled);
+    drop_arena(x->plan);
+}
+
 static rl_memplan *fresh_plan(rl_exec *x) {
     rl_memplan *p = x->plan;
     if (!p) {

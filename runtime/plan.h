@@ -43,6 +43,8 @@ typedef struct rl_memplan {
 
 /* x->plan for these inputs. */
 void rl_plan_make(rl_exec *x, const rl_tensor *in);
+/* The arena goes, and what was settled: for a graph that runs no more. */
+void rl_plan_release(rl_exec *x);
 /* This step has made its outputs. Runs on a device keep to the forecast. */
 void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step);
 
