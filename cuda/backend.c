@@ -251,7 +251,7 @@ static rl_status cuda_record_end(rl_rt *rt, void **out) {
     }
     *r = (recording){s->recordings, graph};
     s->recordings = r;
-    rl_gpu_pool_pin(s->pool);
+    rl_gpu_pool_pin(s->pool, true);
     *out = r;
     return RL_OK;
 }
@@ -267,6 +267,7 @@ static void cuda_forget(rl_rt *rt, void *made) {
     *at = r->next;
     rl_gpu_forget(s->g, r->graph);
     free(r);
+    if (!s->recordings) rl_gpu_pool_pin(s->pool, false);
 }
 
 static rl_status cuda_mark(rl_rt *rt, uint32_t i) {

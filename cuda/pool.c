@@ -94,8 +94,8 @@ void rl_gpu_pool_give(rl_gpu_pool *p, void *at, size_t nbyte) {
     *list = b;
 }
 
-void rl_gpu_pool_pin(rl_gpu_pool *p) {
-    p->pinned = true;
+void rl_gpu_pool_pin(rl_gpu_pool *p, bool pinned) {
+    p->pinned = pinned;
 }
 
 void rl_gpu_pool_once(rl_gpu_pool *p, bool once) {

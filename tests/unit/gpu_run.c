@@ -663,6 +663,11 @@ TEST(pool) {
         rl_gpu_pool_give(p, a, n);
     }
     CHECK(is_taken_once(p));
+    const size_t held = rl_gpu_pool_held(p), most = (size_t)1 << 50;
+    rl_gpu_pool_pin(p, true);
+    CHECK(held && !rl_gpu_pool_take(p, most) && rl_gpu_pool_held(p) == held); /* a recording may write there */
+    rl_gpu_pool_pin(p, false);
+    CHECK(!rl_gpu_pool_take(p, most) && rl_gpu_pool_held(p) == 0);
     rl_gpu_pool_free(p);
     rl_gpu_close(g);
     rl_ctx_free(ctx);
