@@ -1,7 +1,7 @@
 /* Makes the flat form of a graph with bodies, and answers where things stand in it: see flat.h. */
 #include "flat.h"
 
-enum { TURNS = 16, MAXTURNS = 65536 }; /* of a loop whose trip count is unknown; of nested ones in all */
+#include "../src/stats.h"
 
 /* ---- which nodes are opened ---- */
 
@@ -266,23 +266,10 @@ uint32_t rl_flat_step_out(const rl_graph *g, uint32_t origin, uint32_t region) {
     return origin;
 }
 
-/* A Loop's constant trip count, or a Scan's number of slices. */
-static int64_t turns_of(const rl_graph *g, const rl_control *c) {
-    rl_arena tmp;
-    const int64_t *x;
-    uint32_t n;
-    int64_t turns = TURNS;
-    if (c->op != RL_OP_Loop) return turns;
-    rl_arena_init(&tmp, g->ctx);
-    if (rl_const_ints(g, rl_in(rl_nod(g, c->enter), 0), &tmp, &x, &n) && n == 1) turns = x[0];
-    rl_arena_free(&tmp);
-    return RL_MAX(turns, 1);
-}
-
 int64_t rl_flat_turns(const rl_graph *g, uint32_t region) {
-    int64_t turns = 1;
-    for (; g->flat && region != 0; region = g->flat->region.p[region].parent)
-        if (g->flat->region.p[region].repeats)
-            turns *= RL_MIN(turns_of(g, &g->flat->control.p[g->flat->region.p[region].control]), (int64_t)MAXTURNS / turns + 1);
-    return RL_MIN(turns, (int64_t)MAXTURNS);
+    if (!g->flat || region == 0) return 1;
+    const rl_region *r = &g->flat->region.p[region];
+    const rl_control *c = &g->flat->control.p[r->control];
+    int64_t around = rl_flat_turns(g, r->parent);
+    return r->repeats ? rl_stats_turns(g, c->op == RL_OP_Loop ? rl_in(rl_nod(g, c->enter), 0) : RL_NOVALUE, around) : around;
 }

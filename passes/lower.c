@@ -122,16 +122,29 @@ static rl_status finish(rl_lower *l) {
     return rl_graph_sort(g);
 }
 
-static uint32_t transposes(const rl_graph *g) {
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < g->order.n; k++) n += rl_nod(g, g->order.p[k])->op == RL_OP_Transpose;
-    return n;
+/* A Transpose in a body that runs more often than what it reads is made. */
+static bool is_again(const rl_graph *g, const rl_nodeinfo *n) {
+    return rl_flat_turns(g, rl_flat_region(g, n->origin)) > rl_flat_turns(g, rl_flat_value_region(g, n->in[0]));
+}
+
+/* How many Transposes there are. again: some do the same in each turn. */
+static uint32_t transposes(const rl_graph *g, bool *again) {
+    uint32_t count = 0;
+    *again = false;
+    for (uint32_t k = 0; k < g->order.n; k++) {
+        const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
+        if (n->op != RL_OP_Transpose) continue;
+        count++;
+        *again |= g->flat && is_again(g, n);
+    }
+    return count;
 }
 
 rl_status rl_pass_lower(rl_pass_run *r) {
     rl_graph *g = r->g;
     rl_lower l = {.p = r->plan, .g = g, .tmp = r->tmp, .nval = g->nval, .origin = RL_NONE};
-    uint32_t before = transposes(g);
+    bool again;
+    uint32_t before = transposes(g, &again);
     rl_arena_init(&l.now, g->ctx);
     l.wanted.mem = l.stored.mem = l.computed.mem = l.bydims.mem = l.bysizes.mem = r->tmp;
     l.phys.p = rl_new(r->tmp, rl_phys, l.phys.cap = g->nval + g->nval / 2);
@@ -146,7 +159,7 @@ rl_status rl_pass_lower(rl_pass_run *r) {
         l.home[v] = rl_flat_value_region(g, (rl_value){v});
         g->val[v].layout = NULL;
     }
-    if (!r->out->improved && r->out->conv_before == (int64_t)before) return RL_OK; /* nothing moves that need not */
+    if (!r->out->improved && r->out->conv_before == (int64_t)before && !again) return RL_OK; /* nothing moves that need not */
     find_wanted(&l);
     lower_all(&l);
     if (l.failed) {

@@ -175,11 +175,13 @@ static int64_t *field_of(rl_stats *s, size_t offset) {
     return (int64_t *)(void *)((char *)s + offset);
 }
 
-static void count_transpose(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
+static void add_bytes(int64_t *sum, int64_t bytes, int64_t times) { *sum = rl_add(*sum, rl_mul(bytes, times)); }
+
+static void count_transpose(const rl_graph *g, const rl_nodeinfo *n, int64_t times, rl_stats *s) {
     int64_t bytes = rl_transpose_bytes(g, n);
     if (bytes < 0) return;
     s->moving++;
-    s->moved_bytes = rl_add(s->moved_bytes, bytes);
+    add_bytes(&s->moved_bytes, bytes, times);
 }
 
 /* What this node counts as; NULL: as no movement. */
@@ -205,29 +207,46 @@ int64_t rl_moved_bytes(const rl_graph *g, const rl_nodeinfo *n) {
     return k->field == offsetof(rl_stats, transposes) ? rl_transpose_bytes(g, n) : written_bytes(g, n);
 }
 
-static void count_node(const rl_graph *g, const rl_nodeinfo *n, rl_stats *s) {
+static void count_node(const rl_graph *g, const rl_nodeinfo *n, int64_t times, rl_stats *s) {
     s->nodes++;
     if ((!n->domain || !*n->domain) && n->type && multiplies_by_permutation(g, n)) s->matmuls++;
     s->turning += turns(g, n);
     const kind *k = kind_of(g, n);
     if (!k) return;
     ++*field_of(s, k->field);
-    if (k->field == offsetof(rl_stats, transposes)) count_transpose(g, n, s);
-    else if (k->bytes) *field_of(s, k->bytes) = rl_add(*field_of(s, k->bytes), written_bytes(g, n));
+    if (k->field == offsetof(rl_stats, transposes)) count_transpose(g, n, times, s);
+    else if (k->bytes) add_bytes(field_of(s, k->bytes), written_bytes(g, n), times);
 }
 
-static void count_graph(const rl_graph *g, rl_stats *s) {
+enum { TURNS = 16, MOST_TURNS = 65536 };
+
+int64_t rl_stats_turns(const rl_graph *g, rl_value trips, int64_t times) {
+    rl_arena tmp;
+    const int64_t *x;
+    uint32_t n;
+    int64_t turns = TURNS;
+    rl_arena_init(&tmp, g->ctx);
+    if (rl_const_ints(g, trips, &tmp, &x, &n) && n == 1) turns = RL_MAX(x[0], 1);
+    rl_arena_free(&tmp);
+    return RL_MIN(times * RL_MIN(turns, MOST_TURNS / times + 1), MOST_TURNS);
+}
+
+static int64_t times_inside(const rl_graph *g, const rl_nodeinfo *n, int64_t times) {
+    return is_onnx(n, "Loop") ? rl_stats_turns(g, rl_in(n, 0), times) : is_onnx(n, "Scan") ? rl_stats_turns(g, RL_NOVALUE, times) : times;
+}
+
+static void count_graph(const rl_graph *g, int64_t times, rl_stats *s) {
     for (uint32_t i = 0; i < g->order.n; i++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[i]);
-        count_node(g, n, s);
+        count_node(g, n, times, s);
         for (uint32_t k = 0; k < n->nattr; k++)
-            if (n->attr[k].graph) count_graph(n->attr[k].graph, s);
+            if (n->attr[k].graph) count_graph(n->attr[k].graph, times_inside(g, n, times), s);
     }
 }
 
 void rl_stats_of(const rl_graph *g, rl_stats *s) {
     *s = (rl_stats){0};
-    count_graph(g, s);
+    count_graph(g, 1, s);
 }
 
 static uint32_t readers(const rl_valinfo *v, const bool *dead) {

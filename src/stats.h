@@ -50,9 +50,12 @@ typedef struct {
     int64_t turning; /* of the Einsums: those that are Transposes that move data, by another name */
 } rl_stats;
 
-/* Types and shapes must have been inferred.  Bytes take every unknown dim as RL_STATS_GUESS. */
+/* Types and shapes must have been inferred.  Bytes take every unknown dim as RL_STATS_GUESS, and count as often as the body around them runs. */
 #define RL_STATS_GUESS 16
 void rl_stats_of(const rl_graph *g, rl_stats *s);
+
+/* How often a Loop's body runs that is reached `times` times: trips is the Loop's input 0, a constant; else that is guessed, as of a Scan's (RL_NOVALUE). */
+int64_t rl_stats_turns(const rl_graph *g, rl_value trips, int64_t times);
 
 void rl_stats_add(rl_stats *to, const rl_stats *s);
 
