@@ -193,12 +193,15 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
     }
 }
 
-/* fixed: of what is charged, too. */
-static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, bool fixed, rl_arena *tmp) {
-    tally *t = rl_new(tmp, tally, p->ncomp);
+/* A conversion to an order that some op names, and how long it takes. */
+typedef struct { uint32_t cls, order; int64_t time; } timed_move;
+typedef struct { timed_move *p; uint32_t n, cap; } timed_moves;
+
+static timed_moves moves_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, rl_arena *tmp) {
     const uint8_t **made = rl_new(tmp, const uint8_t *, p->cls.n);
     uint32_t *first = rl_new(tmp, uint32_t, p->cls.n); /* 1 + the naming that is free */
     namings all = {0};
+    timed_moves moves = {0};
     name_orders(p, cfg, tmp, &all);
     for (uint32_t i = 0; i < all.n; i++)
         if (all.p[i].made && !made[all.p[i].cls]) {
@@ -206,10 +209,23 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, bo
             first[all.p[i].cls] = i + 1;
         }
     for (uint32_t i = 0; i < all.n; i++) {
-        rl_cls *c = &p->cls.p[all.p[i].cls];
-        if (!made[all.p[i].cls] || first[all.p[i].cls] == i + 1) continue;
-        const uint8_t *from = made[all.p[i].cls], *to = c->order.p[all.p[i].order].p;
-        t[c->comp].time += rl_move_cost(p, c, from, to, all.p[i].only_matmul, moves_as(p, own->conv[all.p[i].cls], from, to));
+        const naming *x = &all.p[i];
+        const rl_cls *c = &p->cls.p[x->cls];
+        if (!made[x->cls] || first[x->cls] == i + 1) continue;
+        const uint8_t *from = made[x->cls], *to = c->order.p[x->order].p;
+        int64_t time = rl_move_cost(p, c, from, to, x->only_matmul, moves_as(p, own->conv[x->cls], from, to));
+        rl_push(tmp, moves, ((timed_move){x->cls, x->order, time}));
+    }
+    return moves;
+}
+
+/* fixed: of what is charged, too. */
+static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, bool fixed, rl_arena *tmp) {
+    tally *t = rl_new(tmp, tally, p->ncomp);
+    const timed_moves moves = moves_of(p, own, cfg, tmp);
+    for (uint32_t i = 0; i < moves.n; i++) {
+        const rl_cls *c = &p->cls.p[moves.p[i].cls];
+        t[c->comp].time += moves.p[i].time;
         t[c->comp].bytes += c->bytes;
         t[c->comp].count++;
     }
@@ -221,6 +237,22 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, bo
     }
     for (uint32_t c = 0; c < p->ncomp; c++) t[c].time += t[c].charged;
     return t;
+}
+
+/* Notes the conversions of cfg that take longer than the problem has it. Returns whether there is one that was not known. */
+static bool note_slow(rl_plan *p, const own_moves *own, const uint32_t *cfg, int64_t *slow, rl_arena *tmp) {
+    const uint32_t *start = rl_order_starts(p, tmp);
+    const timed_moves moves = moves_of(p, own, cfg, tmp);
+    bool any = false;
+    for (uint32_t i = 0; i < moves.n; i++) {
+        const timed_move *m = &moves.p[i];
+        int64_t posed = rl_move_time(p, m->cls), *known = &slow[start[m->cls] + m->order];
+        if (own->conv[m->cls].i != RL_NONE) posed = posed / 10 * p->target->move[RL_MOVE_FROM_CONV];
+        if (m->time - posed <= *known) continue;
+        *known = m->time - posed;
+        any = true;
+    }
+    return any;
 }
 
 /* The components where some form of the model's own is charged; elsewhere "beyond the model's own" is in full. */
@@ -296,6 +328,27 @@ static void cheapen(const rl_plan *p, uint32_t *cfg) {
     }
 }
 
+/* Where nothing was found that is quicker than the model as it stands, cfg, the quickest were conversions of as many bytes all as quick, may have slow ones: the
+ * problem is solved knowing these, for a few rounds. */
+static rl_status quickest_knowing_slow(rl_plan *p, quick *q, const rl_scale *s, const uint32_t *cfg, const budget *b, rl_arena *tmp) {
+    enum { ROUNDS = 4 };
+    int64_t *slow = rl_new(tmp, int64_t, rl_order_starts(p, tmp)[p->cls.n]);
+    bool *left = rl_copy(tmp, p->active, p->ncomp * sizeof *left), any = false;
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && q->cfg[k]) left[p->op.p[k].comp] = false;
+    for (uint32_t c = 0; c < p->ncomp; c++) any |= left[c];
+    for (uint32_t round = 0; any && round < ROUNDS && note_slow(p, q->before, cfg, slow, tmp); round++) {
+        rl_posed x;
+        rl_solution sol;
+        rl_pose(p, s, &(rl_posing){.cheap = q->before->conv, .comp = left, .slow = slow}, &x);
+        RL_TRY(rl_posed_solve(p, &x, part_of(b), &sol));
+        cheapen(p, sol.cfg);
+        take_better(p, q, sol.cfg, left, false, tmp);
+        cfg = sol.cfg;
+    }
+    return RL_OK;
+}
+
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges in full and only beyond the
  * model's own, by count without (cfg, as it comes), and by time with swaps.  Each component takes the quickest of these that adds neither conversions nor
  * bytes, where one is clearly quicker than the model's own Transposes; else the one with the fewest conversions that is no slower, or what it has. */
@@ -308,6 +361,7 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
     quick q = {before, cfg, rl_new(tmp, int64_t, p->ncomp), rl_copy(tmp, most, p->ncomp * sizeof *most), most};
     const rl_scale by_time = rl_time_scale(p, 0);
     const bool *charged = charged_already(p, tmp);
+    const uint32_t *ordinary = NULL;
     rl_posed x;
     rl_solution sol;
     for (uint32_t c = 0; c < p->cls.n; c++) q.best[p->cls.p[c].comp] += before->cost[c];
@@ -318,9 +372,11 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
         RL_TRY(rl_posed_solve(p, &x, part_of(b), &sol));
         cheapen(p, sol.cfg);
         take_better(p, &q, sol.cfg, NULL, false, tmp);
+        if (way == 0) ordinary = sol.cfg;
     }
     take_better(p, &q, stands, NULL, false, tmp);
     take_better(p, &q, fewest, NULL, true, tmp);
+    RL_TRY(quickest_knowing_slow(p, &q, &by_time, ordinary, b, tmp));
     return quicker_with_swaps(p, &q, b, tmp);
 }
 

@@ -87,7 +87,15 @@ static bool takes_part(const rl_plan *p, uint32_t k) {
     return false;
 }
 
-static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing *how, rl_oplegal *o, rl_arena *mem) {
+/* The slow conversions that a configuration may be for. */
+static int64_t slowness(const rl_oplegal *o, uint32_t config, const int64_t *slow, const uint32_t *start) {
+    int64_t sum = 0;
+    for (uint32_t i = 0, pin = 0; i < o->noperand; i++)
+        if (o->operand[i].pin) sum += slow[start[o->operand[i].cls] + o->pinorder.p[config * o->npin + pin++]];
+    return sum;
+}
+
+static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing *how, const uint32_t *start, rl_oplegal *o, rl_arena *mem) {
     /* A charge of 10 is one conversion's time.  Of bytes times say nothing: there they decide among equals. */
     int64_t tenth = s->by_time ? rl_charge_unit(p, o) >> s->byte_shift << s->nop_bits : ((int64_t)1 << (s->conversion + s->nop_bits)) / 10;
     int64_t *cost = rl_new(mem, int64_t, o->config.n);
@@ -95,6 +103,7 @@ static rl_choice choice_of(const rl_plan *p, const rl_scale *s, const rl_posing 
         cost[c] = c ? 1 + o->form[o->config.p[c].form].cost : 0;
         int64_t charge = how->mild ? RL_MAX(0, o->config.p[c].charge - o->config.p[0].charge) : o->config.p[c].charge;
         cost[c] += s->bytes_first ? RL_MIN(charge, MOST_TIE) : tenth * charge;
+        if (how->slow) cost[c] += slowness(o, c, how->slow, start) >> s->byte_shift << s->nop_bits;
     }
     return rl_op_choice(o, cost, mem);
 }
@@ -104,6 +113,7 @@ void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out)
     int64_t *weight = rl_new(&out->mem, int64_t, p->cls.n);
     uint32_t *norder = rl_new(&out->mem, uint32_t, p->cls.n), n = 0;
     rl_choice *op = rl_new(&out->mem, rl_choice, p->op.n);
+    const uint32_t *start = how->slow ? rl_order_starts(p, &out->mem) : NULL;
     out->op = rl_new(&out->mem, uint32_t, p->op.n);
     for (uint32_t c = 0; c < p->cls.n; c++) {
         weight[c] = p->cls.p[c].constant || !(how->all || is_worked_on(p, c)) ? 0 : weight_of(s, &p->cls.p[c]);
@@ -113,7 +123,7 @@ void rl_pose(rl_plan *p, const rl_scale *s, const rl_posing *how, rl_posed *out)
     for (uint32_t k = 0; k < p->op.n; k++) {
         if (!how->all && !takes_part(p, k)) continue;
         if (how->comp && !rl_touches(p, &p->op.p[k], how->comp)) continue;
-        op[n] = choice_of(p, s, how, &p->op.p[k], &out->mem);
+        op[n] = choice_of(p, s, how, start, &p->op.p[k], &out->mem);
         out->op[n++] = k;
     }
     out->q = (rl_problem){.nval = p->cls.n, .nop = n, .weight = weight, .norder = norder, .op = op, .start = rl_new(&out->mem, uint32_t, n),

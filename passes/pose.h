@@ -24,6 +24,7 @@ typedef struct {
     bool all;             /* ops and classes that nothing is worked on for, too */
     const rl_node *cheap; /* [class] moved by a Conv; RL_NONODE: it is not.  NULL: none is */
     const bool *comp;     /* [component] which take part; NULL: all */
+    const int64_t *slow;  /* [rl_order_starts + order] time that a conversion to this order takes beyond what an ordinary one does; NULL: none does */
 } rl_posing;
 
 /* The problem of some of the ops: of twins the first (twins.c), and where the model as it stands costs something; or of all. */
