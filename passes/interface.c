@@ -262,6 +262,21 @@ static rl_status solve(rl_pass_run *r, const rl_interface *io) {
     return rl_pass_assign(r);
 }
 
+/* What the solver has shown to be needed: of what was chosen, in no component less than its bound. */
+static int64_t least_of(const rl_pass_run *r) {
+    const rl_plan *p = r->plan;
+    int64_t least = r->out->conv_after;
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    uint32_t *cfg = rl_new(&tmp, uint32_t, p->op.n);
+    rl_least *cost = rl_new(&tmp, rl_least, p->ncomp);
+    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = p->op.p[k].chosen;
+    rl_plan_costs(p, cfg, cost, &tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++) least -= cost[k].count - p->least[k].count;
+    rl_arena_free(&tmp);
+    return least;
+}
+
 static rl_status choose(rl_pass_run *r, void *what) {
     rl_interface *io = what;
     bool any = false;
@@ -279,7 +294,7 @@ static rl_status choose(rl_pass_run *r, void *what) {
     RL_TRY(solve(r, NULL));
     io->conv_before = r->out->conv_before;
     io->conv_without = r->out->conv_after;
-    io->bound_without = r->out->conv_bound;
+    io->bound_without = least_of(r);
     if (!any) return RL_OK;
     RL_TRY(solve(r, io));
     for (uint32_t k = 0; k < r->plan->op.n; k++) {

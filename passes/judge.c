@@ -61,6 +61,9 @@ static bool is_better(const rl_stats *now, const rl_stats *was, int64_t apart, b
     return other < 0 || (other == 0 && cheaper);
 }
 
+static const char unknown_order[] =
+    "nothing is known of some Transposes; where a call gives its function their order, calls must be written out first, as onnx.inliner does";
+
 /* What may be said of the result: only what was checked.  That is of the assignment of the model as read; what the rounds after it and
  * the folding of movement then saved is seen in the counts. */
 static void conclude(rl_pass_run *r, bool bytes_first) {
@@ -75,7 +78,9 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
     }
     out->conv_bound = out->bytes_bound = out->time_bound = 0;
     int64_t steps = rl_target_charges(r->target) ? rl_stats_steps(r->g) : 0;
-    if (!x->checked || out->conv_after > x->count || rl_stats_conversions(&out->after) - steps > x->count + x->outside) return;
+    bool more = rl_stats_conversions(&out->after) - steps > x->count + x->outside;
+    if (x->checked && more) x->why = unknown_order;
+    if (!x->checked || more || out->conv_after > x->count) return;
     out->conv_after = x->count;
     out->outside = RL_MIN(rl_stats_conversions(&out->after), (int64_t)x->outside);
     out->shown = x->shown;

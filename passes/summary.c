@@ -27,6 +27,7 @@ void rl_summarize(const rl_outcome *o, const rl_interface *io, rl_arena *mem, rl
     r->conv_bound = o->conv_bound;
     r->bytes_bound = o->bytes_bound;
     r->proof = proved[o->proved];
+    r->unproved = o->proof.why;
     r->outside = o->outside;
     r->shown_fewest = o->shown.fewest;
     r->shown_quick = o->shown.quick;

@@ -49,12 +49,16 @@ static rl_status write_again(rl_line *l, const char *const *taken, uint64_t *nby
     return s;
 }
 
+/* Also where nothing changed. */
+static bool is_written_anew(const rl_line *l, const rl_graph *g) {
+    return rl_is_text(l->in) || rl_interface_changed(&l->io) || g->sized || rl_onnx_moves_data(l->external);
+}
+
 /* The input's bytes where nothing changed. */
 static rl_status write_model(rl_line *l, rl_graph *g, bool changed, const char *const *taken, uint64_t *nbyte) {
     struct stat st;
     *nbyte = 0;
-    bool again = rl_is_text(l->in) || rl_interface_changed(&l->io) || g->sized || rl_onnx_moves_data(l->external);
-    if (!changed && again) RL_TRY(write_again(l, taken, nbyte));
+    if (!changed && is_written_anew(l, g)) RL_TRY(write_again(l, taken, nbyte));
     else if (rl_is_stdio(l->out)) RL_TRY(write_piped(l, g, changed, nbyte));
     else RL_TRY(changed ? rl_onnx_write(g, l->out, l->external, taken) : rl_onnx_copy(g, l->out, taken));
     if (!rl_is_stdio(l->out) && stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
@@ -87,6 +91,7 @@ static rl_status prepare_reports(const rl_line *l, const rl_graph *g, const rl_o
     x->r = (rl_report){.in = l->in, .out = l->out, .in_bytes = rl_onnx_bytes(g).n, .target = l->pass.target, .objective = l->pass.objective};
     rl_summarize(o, &l->io, &x->mem, &x->r);
     x->r.changed |= g->sized;
+    x->r.kept = !is_written_anew(l, g);
     x->time[0] = (rl_timing){"read", l->read_time};
     for (uint32_t i = 0; i < o->ntime; i++) x->time[n++] = (rl_timing){o->time[i].pass, o->time[i].seconds};
     x->time[n++] = (rl_timing){"write", 0};
@@ -195,6 +200,7 @@ rl_status rl_optimize_one(rl_line *l) {
 static rl_status check_outputs(rl_line *l, rl_arena *mem) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     if (!l->out) return rl_usage_error(l, "optimize: where does the result go? -o %s", l->nfile == 1 ? "OUT" : "DIR/");
+    if (rl_is_text(l->out)) return rl_usage_error(l, "optimize -o %s: the result is an ONNX file; relayout print shows it as text", l->out);
     if (!rl_is_stdio(l->out) && rl_is_dir(l->out)) {
         RL_TRY(rl_make_dir(l));
         l->out = rl_path_in(mem, l->out, l->in);

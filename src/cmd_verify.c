@@ -3,8 +3,11 @@
 
 static rl_status compare(rl_line *l, rl_graph *a, rl_graph *b) {
     rl_text text = {.mem = &a->mem};
+    rl_verify_at at;
     rl_line_set_run(l, rl_show_nodes);
-    return rl_line_show_run(l, rl_verify_models(a, b, &l->run, &text), &text);
+    rl_status s = rl_verify_models_at(a, b, &l->run, &text, &at);
+    if (s != RL_OK && at == RL_AT_SECOND) l->in = l->file[1]; /* whom the message is about */
+    return rl_line_show_run(l, s, &text);
 }
 
 rl_status rl_cmd_verify(rl_line *l) {

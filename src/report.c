@@ -139,7 +139,7 @@ void rl_report_table(const rl_report *r, rl_text *t) {
     else if (optimal && r->time_before) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; with no more of them than before no choice of layouts takes less time)\n", "at least", "", r->conv_bound);
     else if (optimal) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved: no choice of layouts has fewer)\n", "minimum", "", r->conv_bound);
     else if (strcmp(r->proof, "gap") == 0) rl_put(t, "%-28s %10s    %10" PRId64 "  (proved; that many may not be reached)\n", "at least", "", r->conv_bound);
-    else rl_put(t, "%-28s %10s    %10s  (not proved)\n", "minimum", "", "?");
+    else rl_put(t, "%-28s %10s    %10s  (not proved%s%s)\n", "minimum", "", "?", r->unproved ? ": " : "", r->unproved ? r->unproved : "");
     if (r->outside) rl_put(t, "%-28s %10s    %10" PRId64 "  (Transposes of tensors that no layout is chosen for: nothing is proved of them)\n", "outside of that", "", r->outside);
     if (r->open_takes && !r->time_before)
         rl_put(t, "%-28s %10s    %10" PRId64 "  (of %" PRId64 " conversions, and what their forms are charged)\n%-28s %10s    %10" PRId64
@@ -156,7 +156,7 @@ void rl_report_table(const rl_report *r, rl_text *t) {
         rl_put(t, "%-28s %10s    %10" PRId64 "  (solver's minimum %" PRId64 ")\n", "with the model's interface", "", r->conv_without, r->bound_without);
     }
     if (r->time_before) row(t, "ns by the target's table", r->time_before, r->time_after);
-    if (!r->changed) rl_put(t, "nothing to improve: the output is the input, byte for byte\n");
+    if (!r->changed) rl_put(t, "nothing to improve: the output is the input, %s\n", r->kept ? "byte for byte" : "written anew");
     rl_put(t, "%.3f s\n", r->total);
 }
 

@@ -12,11 +12,13 @@ typedef struct {
     const char *in, *out;            /* paths; out NULL: nothing was written */
     uint64_t in_bytes, out_bytes;
     const char *target, *objective;
-    bool changed;                    /* false: the output is the input, byte for byte */
+    bool changed;                    /* false: nothing was better than the input */
+    bool kept;                       /* then the output is the input, byte for byte */
     rl_stats before, after;
     int64_t conv_before, conv_after; /* conversions, as docs/proof.md counts them */
     int64_t conv_bound, bytes_bound; /* what no assignment can beat; 0 unless checked */
     const char *proof;               /* "optimal", "gap" or "unchecked" */
+    const char *unproved;            /* why it is unchecked; NULL: there is nothing to say */
     int64_t outside;                 /* Transposes of the result that it says nothing of */
     int64_t shown_fewest, shown_quick, shown_open; /* conversions after, by what is shown of them (cert.h) */
     int within;                      /* percent: none is quicker by more */

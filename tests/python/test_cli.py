@@ -288,6 +288,13 @@ def sizes(run, tmp):
     status, text, _ = run("optimize", small, "-o", out, "--dim", "n=3", "--json", "-")
     check("also where nothing improved", status == 0 and json.loads(text)["changed"] and declared(out) == [[3, "", 4], [3, "", 4]])
     check("to stdout, too", run("optimize", small, "-o", "-", "--dim", "n=3", "-q")[1] == out.read_bytes())
+    for words, how in (([], b"byte for byte"), (["--external-data", "inline"], b"written anew")):
+        check(f"nothing improved: {how.decode()}", b"the output is the input, " + how in run("optimize", small, "-o", again, *words)[1])
+    other = onnx.load(small)
+    other.graph.node[0].domain, other.graph.node[0].op_type = "acme", "Thing"
+    other.opset_import.add(domain="acme", version=1)
+    again.write_bytes(other.SerializeToString())
+    check("verify says whose node it is", all(f"{again}: node" in run("verify", *two)[2] for two in ((small, again), (again, small))))
     check("what is a number already", run("optimize", out, "-o", again, "--input-shape", "x=3,5,4")[0] == 0 and declared(again)[0] == [3, 5, 4]
           and run("optimize", again, "-o", out, "--input-shape", "x=3,5,4", "--json", "-")[1].count(b'"changed": false') == 1)
     check("in another order", run("optimize", CNN, "-o", turn, "--dim", "batch=2", "--input-layout", "image=nhwc->nchw")[0] == 0 and declared(turn) == [[2, 3, 96, 96], [2, 10]])
@@ -548,6 +555,7 @@ def main():
                             (["layout", "compare", "f32[2]", "f32[2]", "--shape", "2"], "--shape goes with a layout's name"),
                             (["layout", "draw", "f32[2]", "--offset", "1"], "--offset goes with a layout's name"),
                             (["optimize", CNN, "--target"], "--target wants a value"),
+                            (["optimize", CNN, "-o", "out.rlt"], "optimize -o out.rlt: the result is an ONNX file; relayout print shows it as text"),
                             (["optimize", CNN, "--verbose=3"], "--verbose takes no value")):
             status, out, err = run(*words)
             check(says, status == 2 and not out and err.count("\n") == 1 and says in err)
