@@ -239,8 +239,8 @@ static tally *tally_of(rl_plan *p, const own_moves *own, const uint32_t *cfg, bo
     return t;
 }
 
-/* Notes the conversions of cfg that take longer than the problem has it. Returns whether there is one that was not known. */
-static bool note_slow(rl_plan *p, const own_moves *own, const uint32_t *cfg, int64_t *slow, rl_arena *tmp) {
+/* Notes the conversions of cfg that take longer than the problem has it. Returns whether there is one that was not known. *most: by how much they do. */
+static bool note_slow(rl_plan *p, const own_moves *own, const uint32_t *cfg, int64_t *slow, int64_t *most, rl_arena *tmp) {
     const uint32_t *start = rl_order_starts(p, tmp);
     const timed_moves moves = moves_of(p, own, cfg, tmp);
     bool any = false;
@@ -250,6 +250,7 @@ static bool note_slow(rl_plan *p, const own_moves *own, const uint32_t *cfg, int
         if (own->conv[m->cls].i != RL_NONE) posed = posed / 10 * p->target->move[RL_MOVE_FROM_CONV];
         if (m->time - posed <= *known) continue;
         *known = m->time - posed;
+        *most = RL_MAX(*most, *known);
         any = true;
     }
     return any;
@@ -330,17 +331,19 @@ static void cheapen(const rl_plan *p, uint32_t *cfg) {
 
 /* Where nothing was found that is quicker than the model as it stands, cfg, the quickest were conversions of as many bytes all as quick, may have slow ones: the
  * problem is solved knowing these, for a few rounds. */
-static rl_status quickest_knowing_slow(rl_plan *p, quick *q, const rl_scale *s, const uint32_t *cfg, const budget *b, rl_arena *tmp) {
+static rl_status quickest_knowing_slow(rl_plan *p, quick *q, const uint32_t *cfg, const budget *b, rl_arena *tmp) {
     enum { ROUNDS = 4 };
-    int64_t *slow = rl_new(tmp, int64_t, rl_order_starts(p, tmp)[p->cls.n]);
+    int64_t most = 0, *slow = rl_new(tmp, int64_t, rl_order_starts(p, tmp)[p->cls.n]);
     bool *left = rl_copy(tmp, p->active, p->ncomp * sizeof *left), any = false;
     for (uint32_t k = 0; k < p->op.n; k++)
         if (p->op.p[k].comp != RL_NONE && q->cfg[k]) left[p->op.p[k].comp] = false;
     for (uint32_t c = 0; c < p->ncomp; c++) any |= left[c];
-    for (uint32_t round = 0; any && round < ROUNDS && note_slow(p, q->before, cfg, slow, tmp); round++) {
+    for (uint32_t round = 0; any && round < ROUNDS && note_slow(p, q->before, cfg, slow, &most, tmp); round++) {
+        rl_scale s = rl_time_scale(p, most); /* with room for what is slow */
         rl_posed x;
         rl_solution sol;
-        rl_pose(p, s, &(rl_posing){.cheap = q->before->conv, .comp = left, .slow = slow}, &x);
+        s.dearer = 0;
+        rl_pose(p, &s, &(rl_posing){.cheap = q->before->conv, .comp = left, .slow = slow}, &x);
         RL_TRY(rl_posed_solve(p, &x, part_of(b), &sol));
         cheapen(p, sol.cfg);
         take_better(p, q, sol.cfg, left, false, tmp);
@@ -351,7 +354,7 @@ static rl_status quickest_knowing_slow(rl_plan *p, quick *q, const rl_scale *s, 
 
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges in full and only beyond the
  * model's own, by count without (cfg, as it comes), and by time with swaps.  Each component takes the quickest of these that adds neither conversions nor
- * bytes, where one is clearly quicker than the model's own Transposes; else the one with the fewest conversions that is no slower, or what it has. */
+ * bytes, where one is clearly quicker than the model's own Transposes; else the one with the fewest conversions that is no slower; where there is none, either, that by time is asked again (quickest_knowing_slow). */
 static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, uint32_t *cfg, rl_arena *tmp) {
     uint32_t *fewest = rl_copy(tmp, cfg, p->op.n * sizeof *cfg), *stands = rl_new(tmp, uint32_t, p->op.n);
     memset(cfg, 0, p->op.n * sizeof *cfg);
@@ -376,7 +379,7 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
     }
     take_better(p, &q, stands, NULL, false, tmp);
     take_better(p, &q, fewest, NULL, true, tmp);
-    RL_TRY(quickest_knowing_slow(p, &q, &by_time, ordinary, b, tmp));
+    RL_TRY(quickest_knowing_slow(p, &q, ordinary, b, tmp));
     return quicker_with_swaps(p, &q, b, tmp);
 }
 

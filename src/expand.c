@@ -1,7 +1,8 @@
-/* Writes out calls of model-local functions (expand.h).
+/* Writes out calls of model-local functions, and branches that are taken (expand.h).
  *
  * All calls of a graph are written out at once, then those that have come with them, and so on: with no more rounds than there are functions,
- * unless one leads to itself.  A body is copied with its function's nodes: what it captures has the name that the value has outside now, all else a new one. */
+ * unless one leads to itself.  A body is copied with its function's nodes: what it captures has the name that the value has outside now, all else a new one.
+ * A branch, of which there is one copy, gets new names for what is outside of it from then on; its bodies keep theirs. */
 #include "expand.h"
 
 #include <string.h>
@@ -199,9 +200,9 @@ static rl_status add_identity(rl_graph *g, const rl_graph *function, rl_value fr
     x->domain = rl_internz(g->ctx, "");
     x->type = rl_internz(g->ctx, "Identity");
     x->since = 1;
+    if (function->parent) x->since = rl_opset_of(g, x->domain);
     for (uint32_t i = 0; i < function->opset.n; i++)
         if (!*function->opset.p[i].domain) x->since = (uint32_t)function->opset.p[i].version;
-    if (function->parent) x->since = rl_opset_of(g, x->domain);
     x->op = rl_op_find(x->domain, x->type, (int64_t)x->since);
     return RL_OK;
 }
@@ -244,15 +245,11 @@ static rl_status write_out(expansion *e, rl_graph *g, const rl_nodeinfo *call, c
     return write_nodes(&c);
 }
 
+/* A node that is to be written out, as what, and which function that is. */
+typedef struct { rl_nodeinfo call; const rl_graph *body; uint32_t function; } site;
+typedef struct { site *p; uint32_t n, cap; } sites;
+
 /* The calls among the nodes from `first` on, which are then removed. */
-typedef struct {
-    rl_nodeinfo call;
-    uint32_t function;
-} site;
-typedef struct {
-    site *p;
-    uint32_t n, cap;
-} sites;
 
 static sites take_calls(expansion *e, rl_graph *g, uint32_t first) {
     sites s = {0};
@@ -262,7 +259,7 @@ static sites take_calls(expansion *e, rl_graph *g, uint32_t first) {
         uint32_t k = id.i < first ? RL_NONE : rl_callee(&e->callees, rl_nod(g, id));
         if (k == RL_NONE) continue;
         dead[id.i] = true;
-        rl_push(e->tmp, s, ((site){*rl_nod(g, id), k}));
+        rl_push(e->tmp, s, ((site){*rl_nod(g, id), e->callees.main->function.p[k], k}));
     }
     if (s.n) rl_graph_remove_all(g, dead);
     return s;
@@ -278,7 +275,7 @@ static rl_status expand(expansion *e, rl_graph *g) {
         if (s.n == 0) break;
         any = true;
         for (uint32_t i = 0; i < s.n; i++) {
-            const rl_graph *f = main->function.p[s.p[i].function];
+            const rl_graph *f = s.p[i].body;
             if (round > main->function.n)
                 return rl_fail(g->ctx, RL_EMODEL, "function '%.100s' leads to itself", f->name);
             if (e->callees.overloaded[s.p[i].function])
@@ -330,23 +327,26 @@ static rl_status write_branch(expansion *e, rl_graph *g, const rl_nodeinfo *n, c
     return write_nodes(&c);
 }
 
+/* The Ifs whose branch is known, which are then removed. */
+static sites take_ifs(expansion *e, rl_graph *g) {
+    sites s = {0};
+    bool *dead = rl_new(e->tmp, bool, g->nnode);
+    for (uint32_t i = 0; i < g->order.n; i++) {
+        rl_node id = g->order.p[i];
+        const rl_graph *branch = taken_branch(g, rl_nod(g, id));
+        if (!branch) continue;
+        dead[id.i] = true;
+        rl_push(e->tmp, s, ((site){*rl_nod(g, id), branch, RL_NONE}));
+    }
+    if (s.n) rl_graph_remove_all(g, dead);
+    return s;
+}
+
 /* Round by round: a branch may have others in it. */
 static rl_status decide(expansion *e, rl_graph *g, bool *any) {
-    for (bool more = true; more;) {
-        struct { struct { rl_nodeinfo n; const rl_graph *branch; } *p; uint32_t n, cap; } found = {0};
-        bool *dead = rl_new(e->tmp, bool, g->nnode);
-        for (uint32_t i = 0; i < g->order.n; i++) {
-            rl_node id = g->order.p[i];
-            const rl_graph *branch = taken_branch(g, rl_nod(g, id));
-            if (!branch) continue;
-            dead[id.i] = true;
-            rl_push(e->tmp, found, ((__typeof__(*found.p)){*rl_nod(g, id), branch}));
-        }
-        more = found.n > 0;
-        if (!more) break;
+    for (sites s; (s = take_ifs(e, g)).n;) {
         *any = true;
-        rl_graph_remove_all(g, dead);
-        for (uint32_t i = 0; i < found.n; i++) RL_TRY(write_branch(e, g, &found.p[i].n, found.p[i].branch));
+        for (uint32_t i = 0; i < s.n; i++) RL_TRY(write_branch(e, g, &s.p[i].call, s.p[i].body));
         RL_TRY(rl_graph_sort(g));
     }
     for (uint32_t i = 0; i < g->order.n; i++) {

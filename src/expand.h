@@ -1,4 +1,4 @@
-/* Model-local functions: which one a node calls, and calls written out as the nodes of what they call.
+/* Model-local functions: which one a node calls, and calls written out as the nodes of what they call; the same of branches.
  *
  *   y = local::F(x) axis=1      F(a) -> (b) { t = Relu(a); b = Softmax(t) axis=@axis }      ->      t_1 = Relu(x);  y = Softmax(t_1) axis=1
  */
