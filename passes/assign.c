@@ -30,25 +30,17 @@ typedef struct { int64_t time, count, bytes, charged; } tally; /* charged: of th
 /* In each component, and at last of what is in none; from the definition. */
 static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tmp) {
     tally *sum = rl_new(tmp, tally, p->ncomp + 1);
-    const uint32_t *start = rl_order_starts(p, tmp);
-    bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
+    const rl_conversions all = rl_conversions_of(p, cfg, NULL, tmp);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        uint32_t pin = 0;
         sum[RL_MIN(op->comp, p->ncomp)].time += op->config.p[cfg[k]].charge * rl_charge_unit(p, op);
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
-            if (seen[start[cls] + order]) continue;
-            seen[start[cls] + order] = true;
-            if (any[cls]) {
-                tally *t = &sum[RL_MIN(p->cls.p[cls].comp, p->ncomp)];
-                t->count++;
-                t->bytes += p->cls.p[cls].bytes;
-                t->time += rl_move_time(p, cls);
-            }
-            any[cls] = true;
-        }
+    }
+    for (uint32_t i = 0; i < all.n; i++) {
+        const rl_cls *c = &p->cls.p[all.p[i]];
+        tally *t = &sum[RL_MIN(c->comp, p->ncomp)];
+        t->count++;
+        t->bytes += c->bytes;
+        t->time += rl_move_time(p, all.p[i]);
     }
     return sum;
 }
@@ -176,10 +168,8 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
     uint32_t *place = rl_new(tmp, uint32_t, start[p->cls.n]); /* 1 + its naming */
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        uint32_t pin = 0;
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint32_t cls = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
+        RL_EACH_PIN(op, o, pin) {
+            uint32_t cls = op->operand[o].cls, order = rl_pin_order(op, cfg[k], pin);
             if (!place[start[cls] + order]) {
                 rl_push(tmp, *all, ((naming){cls, order, false, true}));
                 place[start[cls] + order] = all->n;

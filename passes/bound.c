@@ -92,25 +92,6 @@ uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem) {
     return start;
 }
 
-void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp) {
-    const uint32_t *start = rl_order_starts(p, tmp);
-    bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
-    memset(cost, 0, p->ncomp * sizeof *cost);
-    for (uint32_t k = 0; k < p->op.n; k++) {
-        const rl_oplegal *op = &p->op.p[k];
-        uint32_t pin = 0;
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++];
-            if (seen[start[c] + order]) continue;
-            seen[start[c] + order] = true;
-            cost[p->cls.p[c].comp].count += any[c];
-            cost[p->cls.p[c].comp].bytes += any[c] ? p->cls.p[c].bytes : 0;
-            any[c] = true;
-        }
-    }
-}
-
 /* ---- from attempt to attempt ---- */
 
 /* wide: for components where some class has more than MANYATOM atoms, too: with so many, what is kept class by class fits together badly. */

@@ -55,16 +55,14 @@ typedef struct { rl_config config; const uint8_t **order; } named;
 
 static named name_of(const rl_plan *p, const rl_oplegal *op, uint32_t c, rl_arena *mem) {
     named x = {op->config.p[c], rl_new(mem, const uint8_t *, op->npin)};
-    for (uint32_t o = 0, pin = 0; o < op->noperand; o++)
-        if (op->operand[o].pin) x.order[pin] = p->cls.p[op->operand[o].cls].order.p[op->pinorder.p[c * op->npin + pin]].p, pin++;
+    RL_EACH_PIN(op, o, pin) x.order[pin] = p->cls.p[op->operand[o].cls].order.p[rl_pin_order(op, c, pin)].p;
     return x;
 }
 
 /* Which configuration that is; one that is new becomes the last. */
 static uint32_t add(rl_plan *p, rl_oplegal *op, const named *x, rl_arena *tmp) {
     uint32_t *order = rl_new(tmp, uint32_t, op->npin);
-    for (uint32_t o = 0, pin = 0; o < op->noperand; o++)
-        if (op->operand[o].pin) order[pin] = rl_order_intern(p, op->operand[o].cls, x->order[pin]), pin++;
+    RL_EACH_PIN(op, o, pin) order[pin] = rl_order_intern(p, op->operand[o].cls, x->order[pin]);
     for (uint32_t c = 0; c < op->config.n; c++)
         if (rl_same_bytes(op->pinorder.p + c * op->npin, order, op->npin * sizeof *order)) return c;
     rl_push(p->mem, op->config, x->config);

@@ -46,6 +46,11 @@ void rl_untake_all(const rl_plan *q, const rl_plan *p, uint32_t *cfg);
 typedef struct { bool any; uint32_t form, order[2]; const uint8_t *token; } rl_taken;
 rl_taken *rl_taken_of(const rl_plan *p, const uint32_t *cfg, rl_arena *mem);
 
+/* price.c: the class of each conversion that there is under some configurations: once for each order that ops name at it, but the first. taken: what they read
+ * in another order than they name, or NULL. */
+typedef struct { uint32_t *p, n, cap; } rl_conversions;
+rl_conversions rl_conversions_of(const rl_plan *p, const uint32_t *cfg, const rl_taken *taken, rl_arena *mem);
+
 /* What moving a class from one order to another takes on the plan's target (rl_target_move).  A move of one group of dims is
  * ordinary, and so is what leaves the last dims in place, 32 bytes or more, as rows are copied; any other permutation is several times
  * slower in the runtimes users have; where only MatMul reads the result, swapping the last two groups may be nothing, since their MatMul

@@ -115,14 +115,12 @@ uint32_t *rl_logical_config(rl_plan *p, rl_oplegal *op) {
 /* Interns the orders of a configuration; false when one would be new and its class is full. */
 static bool config_orders(rl_plan *p, const rl_oplegal *op, const rl_config *c, bool full, uint32_t level, uint32_t *order, uint32_t *nchange) {
     uint8_t t[RL_MAXATOM + 1];
-    uint32_t n = 0;
-    for (uint32_t o = 0; o < op->noperand; o++) {
-        if (!op->operand[o].pin) continue;
+    RL_EACH_PIN(op, o, pin) {
         rl_config_order(op, c, o, t);
         uint32_t cls = op->operand[o].cls, i = rl_order_find(p, cls, t);
         if (i == RL_NONE && !full && p->cls.p[cls].order.n >= MAXORDER) return false;
-        order[n++] = i != RL_NONE ? i : rl_order_intern(p, cls, t);
-        rl_order *o1 = &p->cls.p[cls].order.p[order[n - 1]];
+        order[pin] = i != RL_NONE ? i : rl_order_intern(p, cls, t);
+        rl_order *o1 = &p->cls.p[cls].order.p[order[pin]];
         *nchange += i == RL_NONE || level < o1->level;
         o1->level = i == RL_NONE ? level : RL_MIN(o1->level, level);
     }

@@ -41,11 +41,9 @@ static void name_places(rl_explainer *x) {
     for (uint32_t k = 0; k < x->p->op.n; k++) {
         const rl_oplegal *op = &x->p->op.p[k];
         x->at[k] = rl_new(x->tmp, uint32_t, op->npin + 1);
-        uint32_t pin = 0;
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint32_t i = find_place(x, &index, op->operand[o].cls, op->pinorder.p[x->cfg[k] * op->npin + pin]);
-            x->at[k][pin++] = i;
+        RL_EACH_PIN(op, o, pin) {
+            uint32_t i = find_place(x, &index, op->operand[o].cls, rl_pin_order(op, x->cfg[k], pin));
+            x->at[k][pin] = i;
             /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): find_place made it */
             x->place.p[i].npin++;
             if (is_maker(x, op, o)) x->base[op->operand[o].cls] = i;
@@ -65,12 +63,9 @@ static void list_pins(rl_explainer *x) {
     memset(x->meeting, 0xff, x->place.n * sizeof *x->meeting);
     for (uint32_t k = 0; k < x->p->op.n; k++) {
         const rl_oplegal *op = &x->p->op.p[k];
-        uint32_t pin = 0;
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
+        RL_EACH_PIN(op, o, pin) {
             rl_explace *v = &x->place.p[x->at[k][pin]];
             x->pin[v->first + v->npin++] = (rl_expin){k, o, pin};
-            pin++;
         }
     }
 }

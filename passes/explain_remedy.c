@@ -47,14 +47,12 @@ static bool image_rows(const remedies *r, uint32_t k, rl_exids *row) {
     const rl_plan *p = r->x->p;
     const rl_oplegal *op = &p->op.p[k];
     uint8_t order[RL_MAXATOM + 1];
-    uint32_t pin = 0;
     for (uint32_t i = 0; i < op->npin; i++) rl_push(r->x->now, *row, op->pinorder.p[i]);
-    for (uint32_t o = 0; o < op->noperand; o++) {
-        if (!op->operand[o].pin) continue;
+    RL_EACH_PIN(op, o, pin) {
         bool image = op->operand[o].out || op->operand[o].slot == 0;
         const rl_member *m = &p->member[op->operand[o].tensor.i];
         channels_last(m, image ? rl_val(r->x->g, op->operand[o].tensor)->rank : 0, order);
-        if (!push_order(r, k, pin++, m->cls, order, row)) return false;
+        if (!push_order(r, k, pin, m->cls, order, row)) return false;
     }
     return true;
 }
@@ -62,11 +60,10 @@ static bool image_rows(const remedies *r, uint32_t k, rl_exids *row) {
 /* The orders of one configuration with its groups in other sequences; nothing where an order is new. */
 static void push_row(const remedies *r, uint32_t k, const rl_oplegal *op, const rl_config *c, rl_exids *row) {
     uint8_t order[RL_MAXATOM + 1];
-    uint32_t start = row->n, pin = 0;
-    for (uint32_t o = 0; o < op->noperand; o++) {
-        if (!op->operand[o].pin) continue;
+    uint32_t start = row->n;
+    RL_EACH_PIN(op, o, pin) {
         rl_config_order(op, c, o, order);
-        if (push_order(r, k, pin++, op->operand[o].cls, order, row)) continue;
+        if (push_order(r, k, pin, op->operand[o].cls, order, row)) continue;
         row->n = start;
         return;
     }

@@ -85,21 +85,16 @@ static void through_op(walk *w, uint32_t at, uint32_t k) {
     const rl_explainer *x = w->x;
     const rl_oplegal *op = &x->p->op.p[k];
     visit now = w->queue.p[at];
-    uint32_t pin = 0;
     bool here = false, more = false;
-    for (uint32_t o = 0; o < op->noperand; o++) {
-        if (!op->operand[o].pin) continue;
+    RL_EACH_PIN(op, o, pin) {
         bool mine = rl_same(op->operand[o].tensor, now.v);
         here |= mine && x->at[k][pin] == now.place;
         if (mine && x->at[k][pin] != now.place)
             go_into(w, at, RL_MIN(x->place.p[x->at[k][pin]].conversion, x->place.p[now.place].conversion));
-        pin++;
     }
     if (!here) return;
-    pin = 0;
-    for (uint32_t o = 0; o < op->noperand; o++) {
-        if (!op->operand[o].pin) continue;
-        uint32_t place = x->at[k][pin++];
+    RL_EACH_PIN(op, o, pin) {
+        uint32_t place = x->at[k][pin];
         if (rl_same(op->operand[o].tensor, now.v) || !is_turned(x, op->operand[o].tensor, place)) continue;
         more = true;
         come_to(w, op->operand[o].tensor, place, at, op->node);

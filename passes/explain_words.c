@@ -22,14 +22,11 @@ bool rl_is_spatial(const rl_nodeinfo *n) {
 /* The image that an op reads or makes where it meets other ops of the conflict; RL_NOVALUE if it does not. */
 static rl_value image_of(const rl_explainer *x, rl_exjoin j, uint32_t k) {
     const rl_oplegal *l = &x->p->op.p[k];
-    uint32_t pin = 0;
     if (l->node.i == RL_NONE || !rl_is_spatial(rl_nod(x->g, l->node))) return RL_NOVALUE;
-    for (uint32_t o = 0; o < l->noperand; o++) {
-        if (!l->operand[o].pin) continue;
+    RL_EACH_PIN(l, o, pin) {
         rl_value v = l->operand[o].tensor;
         bool image = (l->operand[o].out || l->operand[o].slot == 0) && rl_val(x->g, v)->rank >= 3 && rl_val(x->g, v)->rank <= 5;
         if (image && rl_expin_meets(x, j, k, pin)) return v;
-        pin++;
     }
     return RL_NOVALUE;
 }
@@ -334,12 +331,10 @@ void rl_explain_demands(rl_explainer *x, rl_exsearch *s, rl_exjoin j, const rl_e
     for (uint32_t i = 0; i < op->n; i++) {
         const rl_oplegal *l = &x->p->op.p[op->p[i]];
         operands at = {.n = 0};
-        uint32_t pin = 0;
         bool flexible = is_flexible(l);
         if (flexible && !rl_exop_limited(x, s, j, op, op->p[i])) continue;
-        for (uint32_t o = 0; o < l->noperand; o++) {
-            if (!l->operand[o].pin) continue;
-            if (rl_expin_meets(x, j, op->p[i], pin++) && at.n < RL_LEN(at.operand)) at.operand[at.n++] = o;
+        RL_EACH_PIN(l, o, pin) {
+            if (rl_expin_meets(x, j, op->p[i], pin) && at.n < RL_LEN(at.operand)) at.operand[at.n++] = o;
         }
         add_demand(x, names, op->p[i], &at, out);
         if (flexible) out->demand.p[out->demand.n - 1].what = RL_EX_CONSIDERED;

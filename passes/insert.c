@@ -53,10 +53,8 @@ rl_status rl_pass_insert(rl_pass_run *r) {
     const uint8_t **made = rl_new(r->tmp, const uint8_t *, p->cls.n);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        uint32_t pin = 0;
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint32_t order = op->pinorder.p[op->chosen * op->npin + pin++];
+        RL_EACH_PIN(op, o, pin) {
+            uint32_t order = rl_pin_order(op, op->chosen, pin);
             if (op->operand[o].out) made[op->operand[o].cls] = p->cls.p[op->operand[o].cls].order.p[order].p;
         }
     }

@@ -25,11 +25,9 @@ static uint32_t swapped_pairs(const uint8_t *order, const uint8_t *stands, uint3
 
 static uint32_t strays(const rl_plan *q, const rl_oplegal *op, const uint32_t *order) {
     uint32_t n = 0;
-    for (uint32_t o = 0, pin = 0; o < op->noperand; o++) {
-        if (!op->operand[o].pin) continue;
+    RL_EACH_PIN(op, o, pin) {
         const rl_cls *c = &q->cls.p[op->operand[o].cls];
-        n += swapped_pairs(c->order.p[order[pin]].p, c->order.p[op->pinorder.p[pin]].p, c->natom);
-        pin++;
+        n += swapped_pairs(c->order.p[order[pin]].p, c->order.p[rl_pin_order(op, 0, pin)].p, c->natom);
     }
     return n;
 }
@@ -91,10 +89,8 @@ static void name_orders(const lifter *l, const rl_plan *of, const uint32_t *cfg,
     bool *seen = rl_new(mem, bool, start[of->cls.n]);
     for (uint32_t k = 0; k < of->op.n; k++) {
         const rl_oplegal *op = &of->op.p[k];
-        for (uint32_t o = 0, pin = 0; o < op->noperand; o++) {
-            uint32_t cls = op->operand[o].cls, order;
-            if (!op->operand[o].pin) continue;
-            order = op->pinorder.p[cfg[k] * op->npin + pin++];
+        RL_EACH_PIN(op, o, pin) {
+            uint32_t cls = op->operand[o].cls, order = rl_pin_order(op, cfg[k], pin);
             const rl_cls *c = &l->p->cls.p[cls], *x = &of->cls.p[cls];
             if (!rl_is_open(c, l->open) || seen[start[cls] + order]) continue;
             seen[start[cls] + order] = true;

@@ -96,10 +96,8 @@ static void find_wanted(rl_lower *l) {
     const rl_graph *g = l->g;
     for (uint32_t k = 0; g->flat && k < l->p->op.n; k++) {
         const rl_oplegal *op = &l->p->op.p[k];
-        uint32_t pin = 0;
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint64_t key = rl_lower_key(op->operand[o].cls, op->pinorder.p[op->chosen * op->npin + pin++]);
+        RL_EACH_PIN(op, o, pin) {
+            uint64_t key = rl_lower_key(op->operand[o].cls, rl_pin_order(op, op->chosen, pin));
             if (op->operand[o].out) continue;
             uint32_t at = op->node.i == RL_NONE ? l->home[op->operand[o].tensor.i]
                         : op->link              ? rl_flat_region(g, rl_lower_link_origin(l, op, o))

@@ -123,8 +123,7 @@ static uint32_t key_of(rl_memo *m, uint32_t op, bool full, uint32_t maxlevel, ui
 }
 
 static void take_result(rl_memo *m, rl_oplegal *op, const result *r) {
-    for (uint32_t o = 0, pin = 0; o < op->noperand; o++)
-        if (op->operand[o].pin) take_list(m, op->operand[o].cls, r->after[pin++]);
+    RL_EACH_PIN(op, o, pin) take_list(m, op->operand[o].cls, r->after[pin]);
     op->config.p = r->config;
     op->config.n = op->config.cap = r->nconfig;
     op->pinorder.p = r->pinorder;
@@ -160,8 +159,7 @@ void rl_memo_configs(rl_memo *m, uint32_t k, bool full, uint32_t maxlevel) {
     result r = {.key = rl_copy(m->tmp, key, nkey * sizeof *key), .nkey = nkey};
     make_result(m, op, full, maxlevel);
     uint32_t *after = rl_new(m->tmp, uint32_t, op->npin + 1);
-    for (uint32_t o = 0, pin = 0; o < op->noperand; o++)
-        if (op->operand[o].pin) after[pin++] = list_of(m, op->operand[o].cls);
+    RL_EACH_PIN(op, o, pin) after[pin] = list_of(m, op->operand[o].cls);
     r.after = after;
     r.config = op->config.p;
     r.nconfig = op->config.n;

@@ -148,6 +148,15 @@ typedef struct {
     uint32_t chosen;
 } rl_oplegal;
 
+/* Each operand o that has a pin, the i-th of these:   RL_EACH_PIN(op, o, i) weigh(op->operand[o].cls, rl_pin_order(op, op->chosen, i)); */
+#define RL_EACH_PIN(op, o, i) \
+    for (uint32_t o = 0, i = 0; o < (op)->noperand; i += (op)->operand[o].pin, o++) \
+        if (!(op)->operand[o].pin) { \
+        } else
+
+/* The order that a configuration names at a pin, of those of the operand's class. */
+static inline uint32_t rl_pin_order(const rl_oplegal *op, uint32_t config, uint32_t pin) { return op->pinorder.p[config * op->npin + pin]; }
+
 /* Is the node's input an operand? Else it is a parameter. */
 static inline bool rl_is_operand(const rl_oplegal *op, uint32_t slot) {
     for (uint32_t o = 0; o < op->noperand; o++)
@@ -283,7 +292,7 @@ uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* lev
 
 /* bound.c: [ncls + 1] how many orders the classes before each have; so start[c] + order numbers the orders of all. */
 uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem);
-/* What each component costs under some configurations. */
+/* price.c: what each component costs under some configurations. */
 void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp);
 /* What no choice can beat.  cfg: the cheapest known; optimal: over the candidates, in exact costs; lift: look for better candidates, too. */
 rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool lift, double limit);

@@ -90,8 +90,7 @@ static bool takes_part(const rl_plan *p, uint32_t k) {
 /* The slow conversions that a configuration may be for. */
 static int64_t slowness(const rl_oplegal *o, uint32_t config, const int64_t *slow, const uint32_t *start) {
     int64_t sum = 0;
-    for (uint32_t i = 0, pin = 0; i < o->noperand; i++)
-        if (o->operand[i].pin) sum += slow[start[o->operand[i].cls] + o->pinorder.p[config * o->npin + pin++]];
+    RL_EACH_PIN(o, i, pin) sum += slow[start[o->operand[i].cls] + rl_pin_order(o, config, pin)];
     return sum;
 }
 

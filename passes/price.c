@@ -17,25 +17,45 @@
 enum { MOSTTRIES = 6, MOSTBOUNDS = 4 };
 static const int64_t most_price = (int64_t)1 << 42;
 
-void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp) {
-    const uint32_t *start = rl_order_starts(p, tmp);
-    bool *seen = rl_new(tmp, bool, start[p->cls.n]), *any = rl_new(tmp, bool, p->cls.n);
-    const rl_taken *taken = p->taken ? NULL : rl_taken_of(p, cfg, tmp);
-    memset(time, 0, p->ncomp * sizeof *time);
+rl_conversions rl_conversions_of(const rl_plan *p, const uint32_t *cfg, const rl_taken *taken, rl_arena *mem) {
+    const uint32_t *start = rl_order_starts(p, mem);
+    bool *seen = rl_new(mem, bool, start[p->cls.n]), *any = rl_new(mem, bool, p->cls.n);
+    rl_conversions all = {0};
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        uint32_t pin = 0;
-        if (op->comp != RL_NONE) time[op->comp].count += op->config.p[cfg[k]].charge * rl_charge_unit(p, op);
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint32_t c = op->operand[o].cls, order = op->pinorder.p[cfg[k] * op->npin + pin++], comp = p->cls.p[c].comp;
+        RL_EACH_PIN(op, o, pin) {
+            uint32_t c = op->operand[o].cls, order = rl_pin_order(op, cfg[k], pin);
             if (taken && taken[k].any && o < 2 && taken[k].order[o] != RL_NONE) order = taken[k].order[o];
             if (seen[start[c] + order]) continue;
             seen[start[c] + order] = true;
-            if (any[c]) time[comp].count += rl_move_time(p, c) + (price ? price[comp] : 0);
-            time[comp].bytes += any[c];
+            if (any[c]) rl_push(mem, all, c);
             any[c] = true;
         }
+    }
+    return all;
+}
+
+void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp) {
+    const rl_conversions all = rl_conversions_of(p, cfg, NULL, tmp);
+    memset(cost, 0, p->ncomp * sizeof *cost);
+    for (uint32_t i = 0; i < all.n; i++) {
+        const rl_cls *c = &p->cls.p[all.p[i]];
+        cost[c->comp].count++;
+        cost[c->comp].bytes += c->bytes;
+    }
+}
+
+void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp) {
+    const rl_conversions all = rl_conversions_of(p, cfg, p->taken ? NULL : rl_taken_of(p, cfg, tmp), tmp);
+    memset(time, 0, p->ncomp * sizeof *time);
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        const rl_oplegal *op = &p->op.p[k];
+        if (op->comp != RL_NONE) time[op->comp].count += op->config.p[cfg[k]].charge * rl_charge_unit(p, op);
+    }
+    for (uint32_t i = 0; i < all.n; i++) {
+        uint32_t comp = p->cls.p[all.p[i]].comp;
+        time[comp].count += rl_move_time(p, all.p[i]) + (price ? price[comp] : 0);
+        time[comp].bytes++;
     }
 }
 

@@ -75,10 +75,9 @@ static rl_cert_cost bound_of(const rl_prove_maker *m, const rl_cert *c, const ui
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        uint32_t pin = 0, noperand = rl_is_idle(op) ? op->noperand : 0;
-        for (uint32_t o = 0; o < noperand; o++) {
-            if (!op->operand[o].pin) continue;
-            uint32_t cls = op->operand[o].cls, order = op->pinorder.p[pin++];
+        if (!rl_is_idle(op)) continue;
+        RL_EACH_PIN(op, o, pin) {
+            uint32_t cls = op->operand[o].cls, order = rl_pin_order(op, 0, pin);
             if (in_part[p->cls.p[cls].comp] || seen[start[cls] + order]) continue;
             seen[start[cls] + order] = true;
             if (any[cls]) {

@@ -89,16 +89,13 @@ static void add_swapped(rl_plan *q, rl_oplegal *op, uint32_t c, rl_config config
     f.seq = seq;
     const rl_oplegal x = {.token = op->token, .form = &f};
     for (uint32_t way = 1; way < 4; way++) {
-        uint32_t pin = 0;
         memcpy(seq, op->form[config.form].seq, op->noperand * sizeof *seq);
         if (!swap_operands(op, way, seq)) continue;
         rl_push(q->mem, op->config, config);
-        for (uint32_t o = 0; o < op->noperand; o++) {
-            if (!op->operand[o].pin) continue;
+        RL_EACH_PIN(op, o, pin) {
             rl_config_order(&x, &(rl_config){0, config.token, 0}, o, out);
-            uint32_t order = way >> o & 1 ? rl_order_intern(q, op->operand[o].cls, out) : op->pinorder.p[c * op->npin + pin];
+            uint32_t order = way >> o & 1 ? rl_order_intern(q, op->operand[o].cls, out) : rl_pin_order(op, c, pin);
             rl_push(q->mem, op->pinorder, order);
-            pin++;
         }
     }
 }
@@ -195,7 +192,7 @@ static void take_in(const rl_plan *p, const uint32_t *cfg, uint32_t k, const uin
     uint8_t *token = rl_new(mem, uint8_t, op->ntoken + 1);
     for (uint32_t o = 0, pin = 0; o < 3; o++) {
         if (!op->operand[o].pin) continue;
-        place[o] = op->pinorder.p[cfg[k] * op->npin + pin++];
+        place[o] = rl_pin_order(op, cfg[k], pin++);
         order[o] = p->cls.p[op->operand[o].cls].order.p[place[o]].p;
     }
     for (uint32_t f = 0; f < op->nform && !out->any; f++) {
@@ -217,8 +214,7 @@ rl_taken *rl_taken_of(const rl_plan *p, const uint32_t *cfg, rl_arena *mem) {
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         bool takes = rl_takes_in(p, op);
-        for (uint32_t o = 0, pin = 0; o < op->noperand; o++)
-            if (op->operand[o].pin) named[start[op->operand[o].cls] + op->pinorder.p[cfg[k] * op->npin + pin++]] |= !takes || o == 2;
+        RL_EACH_PIN(op, o, pin) named[start[op->operand[o].cls] + rl_pin_order(op, cfg[k], pin)] |= !takes || o == 2;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         taken[k] = (rl_taken){.order = {RL_NONE, RL_NONE}};
