@@ -30,6 +30,7 @@ typedef struct {
     rl_libs *libs;
     kept **slot;
     uint32_t nslot, nkept;
+    size_t room; /* for what is kept only where there is some */
     recording *recordings;
     branches branches;
     uint32_t *wrong;
@@ -96,6 +97,9 @@ static bool grow_slots(state *s) {
     return true;
 }
 
+/* How much of what each run makes anew may be kept. A small block takes more of the device than it has bytes. */
+enum { MOST_KEPT = 64 << 20, LEAST_BLOCK = 512 };
+
 static kept *new_kept(state *s, const void *host, size_t nbyte, bool lasts) {
     kept *k = calloc(1, sizeof *k);
     if (!k) return NULL;
@@ -109,14 +113,17 @@ static kept *new_kept(state *s, const void *host, size_t nbyte, bool lasts) {
 }
 
 /* Not from the pool: a recording may write again where the pool's memory was free when it was made. */
-static void *cuda_keep(rl_rt *rt, const void *host, size_t nbyte, bool lasts) {
+static void *cuda_keep(rl_rt *rt, const void *host, size_t nbyte, rl_keeping how) {
     state *s = rt->state;
+    bool lasts = how == RL_KEEP_CONSTANT;
+    size_t takes = how == RL_KEEP_IF_ROOM ? RL_MAX(nbyte, (size_t)LEAST_BLOCK) : 0;
     if (s->nkept >= s->nslot && !grow_slots(s)) return NULL;
     kept **slot = &s->slot[key_of(host, nbyte, lasts) % s->nslot];
     for (const kept *k = *slot; k; k = k->next)
         if (is_same(k, host, nbyte, lasts)) return k->p;
-    kept *k = new_kept(s, host, nbyte, lasts);
+    kept *k = takes <= s->room ? new_kept(s, host, nbyte, lasts) : NULL;
     if (!k) return NULL;
+    s->room -= takes;
     k->next = *slot;
     *slot = k;
     s->nkept++;
@@ -323,6 +330,7 @@ static rl_status cuda_open(rl_rt *rt) {
     state *s = calloc(1, sizeof *s);
     if (!s) return rl_fail(rt->ctx, RL_ENOMEM, "out of memory");
     rt->state = s;
+    s->room = MOST_KEPT;
     rl_status status = start(rt, s);
     if (status != RL_OK) cuda_close(rt);
     return status;

@@ -64,25 +64,26 @@ rl_tensor rl_tensor_on(rl_rt *rt, const rl_tensor *t, const rl_backend *b) {
 
 /* ---- what goes there once ---- */
 
-static void *keep(rl_rt *rt, const void *host, size_t nbyte, bool lasts) {
-    void *p = rt->device->keep(rt, host, nbyte, lasts);
+static void *keep(rl_rt *rt, const void *host, size_t nbyte, rl_keeping how) {
+    void *p = rt->device->keep(rt, host, nbyte, how);
     if (!p) rl_device_no_memory(rt, nbyte);
     return p;
 }
 
 void *rl_call_keep(rl_call *c, const void *host, size_t nbyte, bool lasts) {
-    return keep(c->rt, host, nbyte, lasts);
+    return keep(c->rt, host, nbyte, lasts ? RL_KEEP_CONSTANT : RL_KEEP_COPY);
 }
 
-static rl_tensor kept_bytes(rl_rt *rt, const rl_tensor *t, const void *host, size_t nbyte, bool lasts) {
-    rl_tensor y = rl_tensor_borrow(rt, t->dtype, t->rank, t->dim, keep(rt, host, nbyte, lasts), nbyte);
+/* t, whose bytes are kept at p. */
+static rl_tensor kept_there(rl_rt *rt, const rl_tensor *t, void *p, size_t nbyte) {
+    rl_tensor y = rl_tensor_borrow(rt, t->dtype, t->rank, t->dim, p, nbyte);
     y.mem->on = rt->device;
     return y;
 }
 
 /* A constant's storage goes there once, as it is: a view of it stays one. */
 static rl_tensor kept_constant(rl_rt *rt, const rl_tensor *t) {
-    rl_tensor y = kept_bytes(rt, t, t->mem->p, t->mem->nbyte, true);
+    rl_tensor y = kept_there(rt, t, keep(rt, t->mem->p, t->mem->nbyte, RL_KEEP_CONSTANT), t->mem->nbyte);
     memcpy(y.stride, t->stride, sizeof y.stride);
     y.offset = t->offset;
     return y;
@@ -170,7 +171,8 @@ const rl_tensor *rl_call_here(rl_call *c, uint32_t i) {
     c->rt->on = &rl_backend_cpu;
     rl_tensor dense = rl_contiguous(c->rt, t);
     c->rt->on = was;
-    rl_tensor y = nbyte && nbyte <= KNOWN ? kept_bytes(c->rt, &dense, rl_data(&dense), nbyte, false) : rl_tensor_on(c->rt, &dense, c->rt->device);
+    void *p = nbyte && nbyte <= KNOWN ? c->rt->device->keep(c->rt, rl_data(&dense), nbyte, RL_KEEP_IF_ROOM) : NULL;
+    rl_tensor y = p ? kept_there(c->rt, &dense, p, nbyte) : rl_tensor_on(c->rt, &dense, c->rt->device);
     rl_tensor_drop(&dense);
     return rl_call_hold(c, y);
 }

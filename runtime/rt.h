@@ -142,6 +142,10 @@ typedef struct {
     int arg;               /* which of its family's ops: c->arg */
 } rl_kernel;
 
+/* What a device is to keep of the host: a constant's bytes, which stay what and where they are; a copy of what may change; or that only as long as there is room for
+ * such (NULL: there is none left), as what each run makes anew may be new each time. */
+typedef enum { RL_KEEP_CONSTANT, RL_KEEP_COPY, RL_KEEP_IF_ROOM } rl_keeping;
+
 struct rl_backend {
     const char *name;
     const rl_kernel *kernel;
@@ -164,9 +168,8 @@ struct rl_backend {
     rl_status (*fill)(rl_rt *rt, const rl_tensor *dst, const void *value);
     /* From one layout to another, padding zero. */
     rl_status (*convert)(rl_rt *rt, const rl_desc *to, void *out, const rl_desc *from, const void *in);
-    /* The host's bytes, here until the rl_rt is freed; the same bytes again cost nothing. lasts: they stay what and where they
-     * are. NULL: no memory. */
-    void *(*keep)(rl_rt *rt, const void *host, size_t nbyte, bool lasts);
+    /* The host's bytes, here until the rl_rt is freed; the same bytes again cost nothing. NULL: no memory. */
+    void *(*keep)(rl_rt *rt, const void *host, size_t nbyte, rl_keeping how);
     /* What is done between the first two can be done again, in the same places, by the third. */
     rl_status (*record)(rl_rt *rt);
     /* In place of it: what is asked for need not be done one after the other, and memory that is freed is not used again until the end; about

@@ -635,6 +635,30 @@ TEST(odd_bytes) {
     rl_ctx_free(ctx);
 }
 
+/* What each run makes anew on the host is kept on the device as long as there is room for such; constants and what kernels want always are. */
+TEST(room_for_copies) {
+    enum { SIZE = 1 << 16 };
+    CHECK_CTX(ctx)
+    run gpu = start(ctx, "graph opset=21 {\n  in %x f32[4]\n  %y = Relu(%x)\n  out %y\n}\n", &rl_backend_cuda);
+    give_floats(&gpu, 0, 1, (int64_t[]){4}, 1);
+    CHECK(rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+    uint32_t *bytes = calloc(1, SIZE), n = 0;
+    const void *first = rl_backend_cuda.keep(gpu.rt, bytes, SIZE, RL_KEEP_IF_ROOM);
+    for (void *p = bytes; p; n++) {
+        bytes[0] = n;
+        p = rl_backend_cuda.keep(gpu.rt, bytes, SIZE, RL_KEEP_IF_ROOM);
+    }
+    CHECK(n == 1025 && rl_backend_cuda.keep(gpu.rt, bytes, SIZE, RL_KEEP_COPY) && rl_backend_cuda.keep(gpu.rt, bytes, SIZE, RL_KEEP_IF_ROOM));
+    bytes[0] = 0;
+    CHECK(first && rl_backend_cuda.keep(gpu.rt, bytes, SIZE, RL_KEEP_IF_ROOM) == first);
+    bytes[0] = n;
+    CHECK(!rl_backend_cuda.keep(gpu.rt, bytes, SIZE, RL_KEEP_IF_ROOM) && rl_backend_cuda.keep(gpu.rt, bytes, SIZE, RL_KEEP_CONSTANT));
+    free(bytes);
+    drop(&gpu);
+    end(&gpu);
+    rl_ctx_free(ctx);
+}
+
 /* What comes back is not taken again before the end. */
 static bool is_taken_once(rl_gpu_pool *p) {
     void *a = rl_gpu_pool_take(p, 3000);
@@ -704,6 +728,7 @@ int main(void) {
         RUN(lost);
     }
     RUN(odd_bytes);
+    RUN(room_for_copies);
     RUN(pool);
     let_go(&h);
     return check_done();
