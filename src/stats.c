@@ -218,7 +218,7 @@ static void count_node(const rl_graph *g, const rl_nodeinfo *n, int64_t times, r
     else if (k->bytes) add_bytes(field_of(s, k->bytes), written_bytes(g, n), times);
 }
 
-enum { TURNS = 16, MOST_TURNS = 65536 };
+enum { TURNS = 16, MOST_TURNS = 65536 }; /* where the trip count is unknown; of nested bodies in all */
 
 int64_t rl_stats_turns(const rl_graph *g, rl_value trips, int64_t times) {
     rl_arena tmp;

@@ -297,7 +297,8 @@ def judge(seed, prog, tmp):
         return None, (0, 0)
     src, fail, count = Path(tmp) / "in.onnx", [], (0, 0)
     onnx.save(model, src)
-    if chain.where == "taken":  # what is written has no If
+    taken = chain.where == "taken"
+    if taken:  # what is written has no If, unless nothing was better
         chain.where = ""
         model = chain.model()
         bytes_before = run(model, inputs)[1]
@@ -313,7 +314,7 @@ def judge(seed, prog, tmp):
         d = common.compare(want, got, exact=True)
         if not d.ok or not d.bitexact:
             fail.append(f"{target}: {d.why or 'not bit for bit the same'}")
-        if out.read_bytes() == src.read_bytes():
+        if taken and out.read_bytes() == src.read_bytes():
             continue
         # A dim that nobody can know to be 1 before the run moves: layouts are chosen before.
         counted = (lambda m: counting.count(m)) if any(chain.symbolic) else (lambda m: counting.count_run(m, inputs))
