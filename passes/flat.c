@@ -20,15 +20,18 @@ bool rl_flat_doubtful(const rl_graph *g) {
     return false;
 }
 
-/* A result or constant of the body has the name of a value around it. */
-static bool hides(const rl_graph *body) {
-    for (uint32_t i = 0; i < body->nval; i++) {
-        const rl_valinfo *x = &body->val[i];
-        for (const rl_graph *g = body->parent; g && x->name && rl_flat_is_own(x) && !x->is_input; g = g->parent) {
-            rl_value v = rl_graph_find(g, x->name);
-            if (rl_has(v) && rl_flat_is_own(rl_val(g, v))) return true;
-        }
+bool rl_flat_hides(const rl_graph *body, rl_value v) {
+    const rl_valinfo *x = rl_val(body, v);
+    for (const rl_graph *g = body->parent; g && x->name && rl_flat_is_own(x) && !x->is_input; g = g->parent) {
+        rl_value around = rl_graph_find(g, x->name);
+        if (rl_has(around) && rl_flat_is_own(rl_val(g, around))) return true;
     }
+    return false;
+}
+
+static bool any_hides(const rl_graph *body) {
+    for (uint32_t i = 0; i < body->nval; i++)
+        if (rl_flat_hides(body, (rl_value){i})) return true;
     return false;
 }
 
@@ -48,7 +51,7 @@ static uint32_t bodies_of(const rl_nodeinfo *n, rl_graph **body) {
     } else return 0;
     if (n->op != RL_OP_If && n->nin < (n->op == RL_OP_Loop ? 2 : 1 + old)) return 0;
     for (uint32_t i = 0; i < nbody; i++) {
-        if (!body[i] || body[i]->input.n != nin || body[i]->output.n < nout || rl_flat_doubtful(body[i]) || hides(body[i]))
+        if (!body[i] || body[i]->input.n != nin || body[i]->output.n < nout || rl_flat_doubtful(body[i]) || any_hides(body[i]))
             return 0;
         if (n->op != RL_OP_Loop && body[i]->output.n != nout) return 0;
     }

@@ -64,6 +64,9 @@ rl_graph *rl_flat_main(rl_graph *g);
 /* Do types contradict each other in g or a body in it?  Such a body stays closed. */
 bool rl_flat_doubtful(const rl_graph *g);
 
+/* A result or constant of the body that has the name of a value around it: only an input may. */
+bool rl_flat_hides(const rl_graph *body, rl_value v);
+
 /* The graph itself gives the value: not one around it, and it is not the name of what a pass took away. */
 static inline bool rl_flat_is_own(const rl_valinfo *x) { return x->def.i != RL_NONE || x->is_input || x->is_init; }
 

@@ -294,6 +294,15 @@ static void put_constants(writer *w) {
     }
 }
 
+/* What was an input of a body may have the name of a value around it; what a node makes now may not. */
+static void rename_hiding(writer *w) {
+    for (uint32_t r = 1; r < w->x->region.n; r++) {
+        rl_graph *g = graph_of(w, r);
+        for (rl_value v = {0}; v.i < g->nval; v.i++)
+            if (rl_flat_hides(g, v)) rl_graph_rename(g, v, rl_graph_fresh_name(w->f, rl_val(g, v)->name));
+    }
+}
+
 /* Outer values that are still read. */
 static void drop_outer(rl_graph *g) {
     uint32_t n = 0;
@@ -342,6 +351,7 @@ rl_status rl_flat_write_back(rl_graph *flat, rl_arena *tmp) {
     drop_nodes(&w);
     put_nodes(&w);
     put_constants(&w);
+    rename_hiding(&w);
     RL_TRY(put_captures(&w));
     graph_of(&w, 0)->nfresh = flat->nfresh;
     return RL_OK;

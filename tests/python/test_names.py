@@ -1,10 +1,12 @@
-"""Control characters of a model's names reach no terminal, nor break a line in two: what each command prints of them."""
+"""Names. Control characters in them reach no terminal, nor break a line in two: what each command prints of them. And what is made in a body has no name of
+outside, though an input of it may have had one."""
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import onnx
 from onnx import helper as h
 
 import common
@@ -34,6 +36,16 @@ def names(run, tmp):
     check("names in an error", run("stats", made("bad.onnx"))[2] == f"relayout: {tmp}/bad.onnx: node 't?[31m????minimum 0' (Transpose): perm is no permutation\n")
 
 
+def hidden(run, tmp):
+    case = (common.ROOT / "tests" / "text" / "control" / "loop_input_hides.rlt").read_text()
+    (tmp / "hides.rlt").write_text(case[case.index("graph {"):case.index("----")])
+    check("a name in a body", run("optimize", tmp / "hides.rlt", "-o", tmp / "o.onnx", "--target", "onnx")[0] == 0)
+    graph = onnx.load(tmp / "o.onnx").graph
+    made = [o for n in common.every_node(graph) for o in n.output if o]
+    check(f"  is none of outside: {made}", len(made) == len(set(made)) and any(n.op_type == "Transpose" for n in common.every_node(graph)))
+    onnx.checker.check_model(str(tmp / "o.onnx"), full_check=True)
+
+
 def main():
     prog = common.program(common.arguments(__doc__).parse_args())
 
@@ -43,6 +55,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as tmp:
         names(run, Path(tmp))
+        hidden(run, Path(tmp))
     return check.closing()
 
 
