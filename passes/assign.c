@@ -344,7 +344,8 @@ static rl_status quickest_knowing_slow(rl_plan *p, quick *q, const uint32_t *cfg
 
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges in full and only beyond the
  * model's own, by count without (cfg, as it comes), and by time with swaps.  Each component takes the quickest of these that adds neither conversions nor
- * bytes, where one is clearly quicker than the model's own Transposes; else the one with the fewest conversions that is no slower; where there is none, either, that by time is asked again (quickest_knowing_slow). */
+ * bytes, where one is clearly quicker than the model's own Transposes; else the one with the fewest conversions that is no slower; where there is none,
+ * either, that by time is asked again (quickest_knowing_slow). */
 static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, uint32_t *cfg, rl_arena *tmp) {
     uint32_t *fewest = rl_copy(tmp, cfg, p->op.n * sizeof *cfg), *stands = rl_new(tmp, uint32_t, p->op.n);
     memset(cfg, 0, p->op.n * sizeof *cfg);

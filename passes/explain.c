@@ -274,9 +274,7 @@ static rl_status reasons(rl_pass_run *r, rl_explainer *x, bool as_read, rl_expla
     x->p = r->plan;
     x->first = out->conversion.n;
     for (uint32_t k = 0; k < x->p->ncomp; k++) out->unsolved |= x->p->unproved[k];
-    uint32_t *cfg = rl_new(r->tmp, uint32_t, x->p->op.n + 1);
-    for (uint32_t k = 0; k < x->p->op.n && !as_read; k++) cfg[k] = x->p->op.p[k].chosen;
-    x->cfg = cfg;
+    x->cfg = as_read ? rl_new(r->tmp, uint32_t, x->p->op.n) : rl_plan_chosen(x->p, r->tmp);
     name_places(x);
     list_pins(x);
     list_joins(x);

@@ -268,10 +268,8 @@ static int64_t least_of(const rl_pass_run *r) {
     int64_t least = r->out->conv_after;
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    uint32_t *cfg = rl_new(&tmp, uint32_t, p->op.n);
     rl_least *cost = rl_new(&tmp, rl_least, p->ncomp);
-    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = p->op.p[k].chosen;
-    rl_plan_costs(p, cfg, cost, &tmp);
+    rl_plan_costs(p, rl_plan_chosen(p, &tmp), cost, &tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) least -= cost[k].count - p->least[k].count;
     rl_arena_free(&tmp);
     return least;

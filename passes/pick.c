@@ -58,10 +58,8 @@ static bool may_pick(const rl_plan *p, const rl_oplegal *op) {
 /* [nnode] the pickers in components where the choice has conversions; NULL: there are none. */
 static const bool *find_pickers(const rl_plan *p, rl_arena *mem) {
     rl_least *cost = rl_new(mem, rl_least, p->ncomp);
-    uint32_t *cfg = rl_new(mem, uint32_t, p->op.n);
     bool *pick = rl_new(mem, bool, p->g->nnode), any = false;
-    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = p->op.p[k].chosen;
-    rl_plan_costs(p, cfg, cost, mem);
+    rl_plan_costs(p, rl_plan_chosen(p, mem), cost, mem);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         if (op->comp == RL_NONE || cost[op->comp].count == 0 || !may_pick(p, op)) continue;

@@ -292,7 +292,9 @@ uint32_t rl_order_intern(rl_plan *p, uint32_t cls, const uint8_t *order); /* lev
 
 /* bound.c: [ncls + 1] how many orders the classes before each have; so start[c] + order numbers the orders of all. */
 uint32_t *rl_order_starts(const rl_plan *p, rl_arena *mem);
-/* price.c: what each component costs under some configurations. */
+/* price.c: the configurations that were chosen. */
+uint32_t *rl_plan_chosen(const rl_plan *p, rl_arena *mem);
+/* What each component costs under some configurations. */
 void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp);
 /* What no choice can beat.  cfg: the cheapest known; optimal: over the candidates, in exact costs; lift: look for better candidates, too. */
 rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool lift, double limit);

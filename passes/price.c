@@ -35,6 +35,12 @@ rl_conversions rl_conversions_of(const rl_plan *p, const uint32_t *cfg, const rl
     return all;
 }
 
+uint32_t *rl_plan_chosen(const rl_plan *p, rl_arena *mem) {
+    uint32_t *cfg = rl_new(mem, uint32_t, p->op.n);
+    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = p->op.p[k].chosen;
+    return cfg;
+}
+
 void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_arena *tmp) {
     const rl_conversions all = rl_conversions_of(p, cfg, NULL, tmp);
     memset(cost, 0, p->ncomp * sizeof *cost);

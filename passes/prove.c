@@ -93,9 +93,8 @@ static rl_cert_cost bound_of(const rl_prove_maker *m, const rl_cert *c, const ui
 /* What the assignment costs, or the model as it stands. */
 static void make_cost(rl_prove_maker *m, bool stands) {
     const rl_plan *p = m->p;
-    uint32_t *cfg = rl_new(m->mem, uint32_t, p->op.n);
+    const uint32_t *cfg = stands ? rl_new(m->mem, uint32_t, p->op.n) : rl_plan_chosen(p, m->mem);
     rl_least *cost = rl_new(m->mem, rl_least, p->ncomp);
-    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = stands ? 0 : p->op.p[k].chosen;
     rl_plan_costs(p, cfg, cost, m->mem);
     m->c.cost = (rl_cert_cost){0, 0};
     for (uint32_t k = 0; k < p->ncomp; k++) {
@@ -139,7 +138,6 @@ static uint32_t outside(const rl_plan *p) {
 /* Of the choice in m->c, which then has it, or of the model as it stands. Returns for each part its component. */
 static const uint32_t *make_time(rl_prove_maker *m, bool stands) {
     const rl_plan *p = m->p;
-    uint32_t *cfg = rl_new(m->mem, uint32_t, p->op.n);
     rl_least *time = rl_new(m->mem, rl_least, p->ncomp);
     rl_cert_value *v = rl_copy(m->mem, m->c.value, (m->c.nvalue + 1u) * sizeof *v);
     bool *in_part = rl_new(m->mem, bool, p->ncomp);
@@ -152,7 +150,7 @@ static const uint32_t *make_time(rl_prove_maker *m, bool stands) {
         if (m->value[c] == RL_NONE) continue;
         rl_prove_keep(&v[m->value[c]], in_part[x->comp] ? p->timed[c] : (rl_kept){0});
     }
-    for (uint32_t k = 0; k < p->op.n; k++) cfg[k] = stands ? 0 : p->op.p[k].chosen;
+    const uint32_t *cfg = stands ? rl_new(m->mem, uint32_t, p->op.n) : rl_plan_chosen(p, m->mem);
     for (uint32_t k = 0; p->swaps && k < p->ncomp; k++) p->swaps[k] = in_part[k] && p->quick[k].swaps;
     rl_prove_swaps(m, cfg);
     rl_plan_times(p, cfg, NULL, time, m->mem);

@@ -245,24 +245,30 @@ static rl_status write_out(expansion *e, rl_graph *g, const rl_nodeinfo *call, c
     return write_nodes(&c);
 }
 
-/* A node that is to be written out, as what, and which function that is. */
-typedef struct { rl_nodeinfo call; const rl_graph *body; uint32_t function; } site;
+/* A node that is to be written out, and as what. */
+typedef struct { rl_nodeinfo node; const rl_graph *body; } site;
 typedef struct { site *p; uint32_t n, cap; } sites;
+typedef const rl_graph *body_fn(const expansion *e, const rl_graph *g, const rl_nodeinfo *n); /* NULL: none */
 
-/* The calls among the nodes from `first` on, which are then removed. */
-
-static sites take_calls(expansion *e, rl_graph *g, uint32_t first) {
+/* Those among the nodes from `first` on that have such a body, which are then removed. */
+static sites take(expansion *e, rl_graph *g, uint32_t first, body_fn *body_of) {
     sites s = {0};
     bool *dead = rl_new(e->tmp, bool, g->nnode);
     for (uint32_t i = 0; i < g->order.n; i++) {
         rl_node id = g->order.p[i];
-        uint32_t k = id.i < first ? RL_NONE : rl_callee(&e->callees, rl_nod(g, id));
-        if (k == RL_NONE) continue;
+        const rl_graph *body = id.i < first ? NULL : body_of(e, g, rl_nod(g, id));
+        if (!body) continue;
         dead[id.i] = true;
-        rl_push(e->tmp, s, ((site){*rl_nod(g, id), e->callees.main->function.p[k], k}));
+        rl_push(e->tmp, s, ((site){*rl_nod(g, id), body}));
     }
     if (s.n) rl_graph_remove_all(g, dead);
     return s;
+}
+
+static const rl_graph *called(const expansion *e, const rl_graph *g, const rl_nodeinfo *n) {
+    (void)g;
+    uint32_t k = rl_callee(&e->callees, n);
+    return k == RL_NONE ? NULL : e->callees.main->function.p[k];
 }
 
 static rl_status expand(expansion *e, rl_graph *g) {
@@ -271,16 +277,16 @@ static rl_status expand(expansion *e, rl_graph *g) {
     bool any = false;
     for (uint32_t round = 0;; round++) {
         uint32_t next = g->nnode;
-        sites s = take_calls(e, g, first);
+        sites s = take(e, g, first, called);
         if (s.n == 0) break;
         any = true;
         for (uint32_t i = 0; i < s.n; i++) {
             const rl_graph *f = s.p[i].body;
             if (round > main->function.n)
                 return rl_fail(g->ctx, RL_EMODEL, "function '%.100s' leads to itself", f->name);
-            if (e->callees.overloaded[s.p[i].function])
+            if (e->callees.overloaded[rl_callee(&e->callees, &s.p[i].node)])
                 return rl_fail(g->ctx, RL_EMODEL, "function '%.100s' has an overload, which is not supported", f->name);
-            RL_TRY(write_out(e, g, &s.p[i].call, f));
+            RL_TRY(write_out(e, g, &s.p[i].node, f));
         }
         first = next;
     }
@@ -306,7 +312,8 @@ rl_status rl_expand_calls(rl_graph *g) {
 /* ---- branches ---- */
 
 /* The branch that an If takes whatever comes in; NULL: it is none, or that is not known. */
-static const rl_graph *taken_branch(const rl_graph *g, const rl_nodeinfo *n) {
+static const rl_graph *taken_branch(const expansion *e, const rl_graph *g, const rl_nodeinfo *n) {
+    (void)e;
     const rl_const *c = n->op == RL_OP_If && !*n->domain && rl_has(rl_in(n, 0)) ? rl_val(g, n->in[0])->data : NULL;
     if (!c || !c->data || c->dtype != RL_BOOL || c->nbyte != 1) return NULL;
     const rl_attr *a = rl_attr_find(n, *(const char *)c->data ? "then_branch" : "else_branch");
@@ -327,26 +334,11 @@ static rl_status write_branch(expansion *e, rl_graph *g, const rl_nodeinfo *n, c
     return write_nodes(&c);
 }
 
-/* The Ifs whose branch is known, which are then removed. */
-static sites take_ifs(expansion *e, rl_graph *g) {
-    sites s = {0};
-    bool *dead = rl_new(e->tmp, bool, g->nnode);
-    for (uint32_t i = 0; i < g->order.n; i++) {
-        rl_node id = g->order.p[i];
-        const rl_graph *branch = taken_branch(g, rl_nod(g, id));
-        if (!branch) continue;
-        dead[id.i] = true;
-        rl_push(e->tmp, s, ((site){*rl_nod(g, id), branch, RL_NONE}));
-    }
-    if (s.n) rl_graph_remove_all(g, dead);
-    return s;
-}
-
 /* Round by round: a branch may have others in it. */
 static rl_status decide(expansion *e, rl_graph *g, bool *any) {
-    for (sites s; (s = take_ifs(e, g)).n;) {
+    for (sites s; (s = take(e, g, 0, taken_branch)).n;) {
         *any = true;
-        for (uint32_t i = 0; i < s.n; i++) RL_TRY(write_branch(e, g, &s.p[i].call, s.p[i].body));
+        for (uint32_t i = 0; i < s.n; i++) RL_TRY(write_branch(e, g, &s.p[i].node, s.p[i].body));
         RL_TRY(rl_graph_sort(g));
     }
     for (uint32_t i = 0; i < g->order.n; i++) {
