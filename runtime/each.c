@@ -39,6 +39,12 @@ static rl_run run_of(const rl_tensor *t, int64_t at, int64_t step) {
     return (rl_run){t->dtype, t->mem->p, at, step};
 }
 
+/* Without a row function: what is there, in the output's type. */
+static void recast_row(const walk *w, const int64_t *at) {
+    uint32_t last = w->rank - 1;
+    rl_convert_run(run_of(w->t[1], at[1], w->stride[1][last]), run_of(w->t[0], at[0], w->stride[0][last]), w->dim[last], w->saturate);
+}
+
 /* One row in pieces that fit the buffers; for row functions that must see other types. */
 static void convert_row(const walk *w, const int64_t *at) {
     double buf[OPERANDS][CHUNK];
@@ -78,7 +84,8 @@ static void walk_rows(void *arg, int64_t first, int64_t end) {
         for (uint32_t k = 0; k < nop; k++) at[k] += index[i] * w->stride[k][i];
     }
     for (int64_t row = first; row < end; row++) {
-        if (w->converts) convert_row(w, at);
+        if (!w->fn) recast_row(w, at);
+        else if (w->converts) convert_row(w, at);
         else plain_row(w, at);
         for (uint32_t i = outer; i-- > 0;) {
             bool wraps = ++index[i] == w->dim[i];
@@ -134,19 +141,11 @@ rl_status rl_make_broadcast(rl_call *c, rl_dtype t, uint32_t nin, rl_tensor **ou
     return RL_OK;
 }
 
-/* A walk whose row function does nothing but copy. */
-#define COPY(T) for (int64_t i = 0; i < r->n; i++) ((T *)r->out)[i] = ((const T *)r->in[0])[i * r->step[0]]
-static void copy_f64(const rl_row *r) { COPY(double); }
-static void copy_i64(const rl_row *r) { COPY(int64_t); }
-static void copy_u64(const rl_row *r) { COPY(uint64_t); }
-
-/* Through the widest type of the source's class, which holds all its values; so a result is rounded once. */
+/* From one class of numbers to the other at once; so a result is rounded once. */
 void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool saturate) {
-    bool is_float = rl_is_float(src->dtype), is_u64 = src->dtype == RL_U64;
-    rl_dtype wide = is_float ? RL_F64 : is_u64 ? RL_U64 : RL_I64;
-    walk w = {.nin = 1, .type = wide, .made = wide, .fn = is_float ? copy_f64 : is_u64 ? copy_u64 : copy_i64, .t = {src, dst}};
+    walk w = {.nin = 1, .type = src->dtype, .made = dst->dtype, .t = {src, dst}, .saturate = saturate};
     rl_tensor view[OPERANDS] = {*src, *dst};
-    w.saturate = saturate;
     if (dst->dtype == src->dtype) rl_tensor_move(rt, dst, src);
+    else if (!rl_converts(dst->dtype) || !rl_converts(src->dtype)) rt->no_number |= rl_numel(dst) > 0;
     else if (rl_numel(dst)) run_walk(rt, &w, view);
 }

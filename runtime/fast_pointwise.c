@@ -333,6 +333,7 @@ rl_status rl_fast_pow(rl_call *c) {
 /* ---- Where ---- */
 
 typedef struct {
+    const rl_rows *rows;
     uint32_t rank;
     int64_t dim[RL_RANK], stride[3][RL_RANK];
     const uint8_t *cond; /* bools: any byte */
@@ -351,15 +352,14 @@ static void choose_rows(void *arg, int64_t from, int64_t to) {
         const uint8_t *c = w->cond + at[0];
         const float *x = w->x[0] + at[1], *z = w->x[1] + at[2];
         float *y = w->y + r * n;
-        for (int64_t i = 0; i < n; i++) {
-            float a = x[i * s[1]], b = z[i * s[2]];
-            y[i] = c[i * s[0]] ? a : b;
-        }
+        if ((s[0] | s[1] | s[2]) & ~INT64_C(1))
+            for (int64_t i = 0; i < n; i++) y[i] = c[i * s[0]] ? x[i * s[1]] : z[i * s[2]];
+        else w->rows->choose(y, c, x, z, s, n);
     }
 }
 
 rl_status rl_fast_where(rl_call *c) {
-    choice w = {0};
+    choice w = {.rows = rl_rows_best()};
     int64_t dim[RL_RANK], rows = 1;
     rl_tensor view;
     RL_TRY(rl_call_need(c, 3));

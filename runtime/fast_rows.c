@@ -17,6 +17,8 @@ static bool is_f32(const rl_tensor *t) {
 
 /* ---- Softmax, LayerNormalization ---- */
 
+typedef void softmax_fn(float *y, const float *x, int64_t rows, int64_t n); /* of rl_rows: the log of it, too */
+
 typedef struct {
     const rl_rows *rows;
     const float *x, *scale, *shift;
@@ -24,12 +26,13 @@ typedef struct {
     int64_t n, channels; /* of an InstanceNormalization */
     float eps;
     const uint32_t *at; /* which row of y each is; NULL: they are in order */
+    softmax_fn *softmax;
 } line;
 
 static void softmax_lines(void *arg, int64_t from, int64_t to) {
     const line *l = arg;
     int64_t some = RL_MAX(1, BLOCK / l->n);
-    for (int64_t i = from; i < to; i += some) l->rows->softmax(l->y + i * l->n, l->x + i * l->n, RL_MIN(some, to - i), l->n);
+    for (int64_t i = from; i < to; i += some) l->softmax(l->y + i * l->n, l->x + i * l->n, RL_MIN(some, to - i), l->n);
 }
 
 static void norm_lines(void *arg, int64_t from, int64_t to) {
@@ -47,7 +50,7 @@ static void instance_lines(void *arg, int64_t from, int64_t to) {
 }
 
 /* Rows whose elements lie `inner` apart: some columns of [outer, n, inner] at a time are turned into rows and back. */
-typedef struct { const rl_rows *rows; const float *x; float *y; int64_t n, inner, some, blocks; } columns;
+typedef struct { softmax_fn *softmax; const float *x; float *y; int64_t n, inner, some, blocks; } columns;
 
 static void softmax_columns(void *arg, int64_t from, int64_t to) {
     const columns *l = arg;
@@ -56,7 +59,7 @@ static void softmax_columns(void *arg, int64_t from, int64_t to) {
         int64_t first = k % l->blocks * l->some, w = RL_MIN(l->some, l->inner - first), at = k / l->blocks * l->n * l->inner + first;
         for (int64_t i = 0; i < l->n; i++)
             for (int64_t j = 0; j < w; j++) row[j * l->n + i] = l->x[at + i * l->inner + j];
-        l->rows->softmax(row, row, w, l->n);
+        l->softmax(row, row, w, l->n);
         for (int64_t i = 0; i < l->n; i++)
             for (int64_t j = 0; j < w; j++) l->y[at + i * l->inner + j] = row[j * l->n + i];
     }
@@ -74,13 +77,14 @@ rl_status rl_fast_softmax(rl_call *c) {
     int64_t n = x->dim[axis], rows = rl_numel(x) / n;
     for (uint32_t i = x->rank; perm[i - 1] != axis; i--) inner *= x->dim[perm[i - 1]];
     if ((old && axis + 1 != x->rank) || (inner > 1 && n > COLUMN_FLOATS)) return rl_ref_softmax(c);
+    softmax_fn *fn = c->arg == RL_LOG_SOFTMAX ? rl_rows_best()->log_softmax : rl_rows_best()->softmax;
     const float *from = rl_data(x);
     float *y = rl_data(rl_call_make_over_in(c, 1, RL_F32, x->rank, x->dim, rl_is_dense(x) ? NULL : perm));
     if (inner == 1) {
-        line l = {.rows = rl_rows_best(), .x = from, .y = y, .n = n};
+        line l = {.softmax = fn, .x = from, .y = y, .n = n};
         rl_parallel(c->rt, rows, RL_MAX(1, GRAIN / n / 4), softmax_lines, &l);
     } else {
-        columns l = {.rows = rl_rows_best(), .x = from, .y = y, .n = n, .inner = inner, .some = RL_MIN(RL_MAX(1, BLOCK / n), inner)};
+        columns l = {.softmax = fn, .x = from, .y = y, .n = n, .inner = inner, .some = RL_MIN(RL_MAX(1, BLOCK / n), inner)};
         l.blocks = (inner + l.some - 1) / l.some;
         rl_parallel(c->rt, rows / inner * l.blocks, RL_MAX(1, GRAIN / n / l.some / 4), softmax_columns, &l);
     }

@@ -184,7 +184,7 @@ void rl_fuse_attention(rl_fuser *a, uint32_t softmax) {
     rl_arena *mem = &x->g->mem;
     rl_step *s = &x->step[softmax];
     finder f = {.a = a, .j = {.scale = 1}, .nin = 3};
-    if (!s->info || !a->as[softmax] || a->as[softmax]->fn != rl_fast_softmax || s->info->nout != 1) return;
+    if (!s->info || !a->as[softmax] || a->as[softmax]->fn != rl_fast_softmax || a->as[softmax]->arg != RL_SOFTMAX || s->info->nout != 1) return;
     if (!rl_fuse_begin(a, rl_val(x->g, s->info->out[0])->dtype) || !is_float(&f, s->info->out[0], 2)) return;
     int64_t axis = rl_attr_int(s->info, "axis", s->info->since < 13 ? 1 : -1),
             rank = rl_val(x->g, s->info->out[0])->rank;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../src/text.h"
+#include "number_runs.h"
 
 /* IEEE: infinities and NaNs at the largest exponent.  FN: one NaN, all ones; no infinity.  FNUZ: one NaN, the code of -0; no
  * infinity, no -0.  FINITE: neither. */
@@ -241,7 +242,12 @@ static void store(rl_run r, class from, int64_t n, wide *w, bool saturate) {
 }
 
 void rl_convert_run(rl_run to, rl_run from, int64_t n, bool saturate) {
+    const rl_direct_run *d = to.step == 1 && from.step == 1 ? rl_direct_run_of(to.type, from.type) : NULL;
     wide w;
+    if (d) {
+        d->run(to.base + to.at * (int64_t)d->to_size, from.base + from.at * (int64_t)d->from_size, n);
+        return;
+    }
     for (; n > 0; n -= WIDE) {
         int64_t k = RL_MIN(n, (int64_t)WIDE);
         load(from, k, &w);

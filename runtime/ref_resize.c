@@ -73,9 +73,29 @@ static void pick(void *arg, int64_t from, int64_t to) {
         char *y = (char *)p->y + i * row;
         if (a->outside && a->outside[i % a->out])
             for (int64_t j = 0; j < p->inner; j++) memcpy(y + j * p->size, p->fill, (size_t)p->size);
-        else if (row == 4) memcpy(y, x, 4); /* a known size is one instruction */
         else memcpy(y, x, (size_t)row);
     }
+}
+
+/* The same where the axis lies together itself. */
+#define PICK_LINE(T)                                                                                                 \
+    static void pick_line_##T(void *arg, int64_t from, int64_t to) {                                                 \
+        const pass *p = arg;                                                                                         \
+        const rl_resize_axis *a = p->a;                                                                              \
+        for (int64_t i = from; i < to; i++) {                                                                        \
+            const T *x = (const T *)p->x + i * a->in;                                                                \
+            T *y = (T *)p->y + i * a->out;                                                                           \
+            for (int64_t o = 0; o < a->out; o++) y[o] = a->outside && a->outside[o] ? *(const T *)p->fill : x[a->index[o]]; \
+        }                                                                                                            \
+    }
+PICK_LINE(uint8_t)
+PICK_LINE(uint16_t)
+PICK_LINE(uint32_t)
+PICK_LINE(uint64_t)
+
+/* NULL: elements of this size have no lines. */
+static rl_range_fn *pick_line_of(int64_t size) {
+    return size == 1 ? pick_line_uint8_t : size == 2 ? pick_line_uint16_t : size == 4 ? pick_line_uint32_t : size == 8 ? pick_line_uint64_t : NULL;
 }
 
 /* The axes that change, in the order of least work: those that get smaller come first, and the slow ones, innermost, where there is least. */
@@ -107,9 +127,9 @@ static rl_status run_passes(rl_call *c, const rl_resize *r, const rl_resize_axis
         const rl_tensor *to = k == n - 1 ? y : rl_call_temp(c, x->dtype, x->rank, dim);
         for (uint32_t d = 0; d < x->rank; d++) *(d < i ? &outer : &inner) *= d == i ? 1 : dim[d];
         pass p = {&axis[i], rl_data(&now), rl_data(to), inner, rl_elem_bits(x->dtype) / 8, r->extrapolated, fill};
-        bool lines = inner == 1 && r->mode != RL_RESIZE_NEAREST, wide = x->dtype == RL_F64;
-        rl_range_fn *fn = lines ? (wide ? blend_line_double : blend_line_float)
-                        : r->mode == RL_RESIZE_NEAREST ? pick : wide ? blend_double : blend_float;
+        bool picks = r->mode == RL_RESIZE_NEAREST, lines = inner == 1 && (!picks || pick_line_of(p.size)), wide = x->dtype == RL_F64;
+        rl_range_fn *fn = picks ? (lines ? pick_line_of(p.size) : pick)
+                        : lines ? (wide ? blend_line_double : blend_line_float) : wide ? blend_double : blend_float;
         int64_t work = inner * axis[i].ntap * (lines ? dim[i] : 1);
         rl_parallel(c->rt, lines ? outer : outer * dim[i], RL_MAX(1, 16384 / RL_MAX(work, 1)), fn, &p);
         now = *to;

@@ -73,6 +73,7 @@ rl_status rl_ref_scatter_nd(rl_call *c) {
     int64_t depth = index->dim[index->rank - 1], block = 1, n = 1;
     for (uint32_t i = (uint32_t)depth; i < y->rank; i++) block *= y->dim[i];
     for (uint32_t i = 0; i + 1 < index->rank; i++) n *= index->dim[i];
+    size_t size = how == RL_PUT ? rl_elem_bits(y->dtype) / 8 : 0; /* 0: element by element */
     for (int64_t k = 0; k < n; k++) {
         int64_t at = y->offset;
         for (int64_t d = 0; d < depth; d++) {
@@ -80,7 +81,9 @@ rl_status rl_ref_scatter_nd(rl_call *c) {
             RL_TRY(rl_call_place(c, &place, y->dim[d]));
             at += place * y->stride[d];
         }
-        for (int64_t i = 0; i < block; i++) rl_combine_element(how, y, at + i, from, from->offset + k * block + i);
+        int64_t source = from->offset + k * block;
+        if (size) memcpy((char *)y->mem->p + (size_t)at * size, (const char *)from->mem->p + (size_t)source * size, (size_t)block * size);
+        for (int64_t i = 0; i < block && !size; i++) rl_combine_element(how, y, at + i, from, source + i);
     }
     return RL_OK;
 }

@@ -43,8 +43,8 @@ typedef void rl_row_loop(float *y, const float *x, const float *b, int64_t step,
 
 typedef struct {
     rl_row_loop *op[RL_NROW];
-    /* y = softmax(x) of some rows, one after the other; y may be x. For rows that stay in the cache together. */
-    void (*softmax)(float *y, const float *x, int64_t rows, int64_t n);
+    /* y = softmax(x), or its logarithm, of some rows, one after the other; y may be x. For rows that stay in the cache together. */
+    void (*softmax)(float *y, const float *x, int64_t rows, int64_t n), (*log_softmax)(float *y, const float *x, int64_t rows, int64_t n);
     /* y = (x - mean) / sqrt(variance + eps) * scale + shift; shift may be NULL. step: of scale and shift, 0 or 1 */
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t step, int64_t n, float eps);
     float (*sum)(const float *x, int64_t n);
@@ -60,6 +60,8 @@ typedef struct {
     /* y = x / scale to the nearest, + zero, cut to the bytes' range; y = (x - zero) * scale. step: of scale and zero, 0 or 1 */
     void (*quantize)(void *y, const float *x, const float *scale, const float *zero, int64_t step, int64_t n, bool is_signed);
     void (*dequantize)(float *y, const void *x, const float *scale, const float *zero, int64_t step, int64_t n, bool is_signed);
+    /* y = c ? a : b; c: bools. step: of each in this order, 0 or 1 */
+    void (*choose)(float *y, const uint8_t *c, const float *a, const float *b, const int64_t *step, int64_t n);
     /* An LSTM's cell: the sums of the gates i, o, f, c, of n each; c and h become the new ones */
     void (*lstm)(const float *gate, float *h, float *c, int64_t n);
     /* ---- of attention (attention.h): blocks of m rows, ym apart ---- */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Random one-node models of the ops along axes, over heads and over time, by `relayout run` and by onnxruntime (else the onnx
-reference evaluator): reductions, softmax, normalizations, Einsum, TopK, losses, transforms, attention, recurrent networks.
+reference evaluator): reductions, softmax, choices, gathering and scattering, casts, normalizations, Einsum, TopK, losses, transforms, attention, recurrent networks.
 
   test_kernels_b.py [--count N] [--seed S] [NAME ...]     families whose name contains one of these
 
@@ -12,7 +12,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import TensorProto as T, helper
 
 import common
 
@@ -85,7 +85,7 @@ def reduce(r):
 @family
 def softmax(r):
     dtype, op = pick(r, F32, F32, F64, F16), pick(r, "Softmax", "LogSoftmax", "Hardmax")
-    x = floats(r, shape_of(r, 1, 4, pick(r, 5, 40))[:3 if dtype == F16 else 4], dtype, 4)
+    x = floats(r, shape_of(r, 1, 4, pick(r, 5, 12 if dtype == F16 else 40)), dtype, 4)
     if dtype == F16:  # onnxruntime has none; the reference evaluator has only the semantics of opset 13, and rounds logarithms of f16
         return Case(pick(r, "Softmax", "Hardmax"), [x], opset=13, axis=int(r.integers(-x.ndim, x.ndim)), reference=True)
     opset = 13 if op == "Hardmax" and dtype == F64 else pick(r, 11, 13)
@@ -113,6 +113,51 @@ def topk(r):
     x = numbers(r, shape_of(r, 1, 4, 12), pick(r, F32, F64, np.int64, np.int32))
     axis = int(r.integers(-x.ndim, x.ndim))
     return Case("TopK", [x, np.array([r.integers(0, x.shape[axis] + 1)], np.int64)], 2, opset=11, axis=axis, largest=int(coin(r)))
+
+
+@family
+def choose(r):
+    """Where; each operand broadcasts in its own way."""
+    shape, dtype = shape_of(r, 1, 4, pick(r, 6, 70)), pick(r, F32, F32, F32, F64, np.int32, np.int64)
+    shape = shape if np.prod(shape) < 1e6 else shape[:2]
+    part = lambda: [1 if r.random() < 0.3 else n for n in shape][r.integers(len(shape)) if coin(r) else 0:] if r.random() < 0.9 else []
+    return Case("Where", [r.random(part()) < 0.5, np.asarray(numbers(r, part(), dtype)), np.asarray(numbers(r, part(), dtype))], opset=16)
+
+
+@family
+def gather_elements(r):
+    x = numbers(r, shape_of(r, 1, 4, 9), pick(r, F32, F64, F16, np.int64, np.uint8))
+    axis = int(r.integers(-x.ndim, x.ndim))
+    to = [int(r.integers(1, n + 1)) for n in x.shape]
+    to[axis] = int(r.integers(1, 12))
+    return Case("GatherElements", [x, r.integers(-x.shape[axis], x.shape[axis], to).astype(pick(r, np.int64, np.int32))], opset=13, axis=axis)
+
+
+@family
+def scatter_nd(r):
+    x = numbers(r, shape_of(r, 1, 4, 7), pick(r, F32, F64, np.int64, np.int32))
+    depth, how = int(r.integers(1, x.ndim + 1)), pick(r, "none", "none", "add", "max")
+    every = r.permutation(int(np.prod(x.shape[:depth])))[:int(r.integers(1, 9))]  # each place once: else which one stays is not said
+    at = np.stack(np.unravel_index(every, x.shape[:depth]), -1).astype(np.int64)
+    at = np.where(r.random(at.shape) < 0.3, at - x.shape[:depth], at)
+    return Case("ScatterND", [x, at, numbers(r, at.shape[:1] + x.shape[depth:], x.dtype)], opset=18, reduction=how)
+
+
+@family
+def cast(r):
+    kinds = {F32: T.FLOAT, F64: T.DOUBLE, F16: T.FLOAT16, np.int32: T.INT32, np.int64: T.INT64, np.uint8: T.UINT8, np.bool_: T.BOOL}
+    have, want = pick(r, *kinds), pick(r, *kinds)
+    x = (r.standard_normal(shape_of(r, 1, 4, pick(r, 5, 20))) * pick(r, 1, 10, 60)).astype(np.int64 if np.dtype(have).kind in "iu" else F32)
+    return Case("Cast", [np.abs(x).astype(have) if np.uint8 in (have, want) else x.astype(have)], opset=13, to=kinds[want])
+
+
+@family
+def nearest(r):
+    x = numbers(r, shape_of(r, 4, 4, 9), pick(r, F32, F32, np.uint8, np.int32))
+    scale = np.array([1, 1, *(pick(r, 1, 2, 3, 0.5) for _ in range(2))], F32)
+    scale = np.where(np.floor(scale * x.shape) < 1, 1, scale).astype(F32)
+    return Case("Resize", [x, None, scale], opset=13, mode="nearest", coordinate_transformation_mode=pick(r, "asymmetric", "half_pixel"),
+                nearest_mode=pick(r, "floor", "round_prefer_floor"))
 
 
 @family

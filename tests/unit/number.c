@@ -103,10 +103,57 @@ TEST(runs) {
     CHECK(memcmp(back, packed, 2) == 0);
 }
 
+/* Numbers of every kind: all codes of 16 bits, and of wider types what lies about the ends of the narrower ones. */
+static int64_t fill_with(rl_dtype t, char *p, int64_t n) {
+    static const double odd[] = {0, 0.5, 1, 1.5, 2.5, 65503, 65504, 65519, 65520, 1e9, 2147483647, 2147483648.0, 9.2e18, 9223372036854775808.0, 1e30, 3.3895e38, 3.4e38, INFINITY};
+    uint64_t seed = 1;
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint64_t bits = seed >> 16;
+        double x = (i & 1 ? -1 : 1) * odd[(size_t)(i / 2) % RL_LEN(odd)];
+        bool is_odd = i < 2 * (int64_t)RL_LEN(odd);
+        float f = is_odd ? (float)x : (float)ldexp((double)(int64_t)(bits % 20001) - 10000, (int)(bits >> 20) % 60 - 45);
+        if (t == RL_F32) memcpy(p + 4 * i, &f, 4);
+        else if (t == RL_F64) ((double *)(void *)p)[i] = is_odd ? x : (double)f * (1 + 0x1p-40 * (double)(bits % 7));
+        else if (t == RL_BOOL) p[i] = (char)(bits & 1);
+        else if (rl_dtype_bits(t) == 8) p[i] = (char)i;
+        else if (rl_dtype_bits(t) == 16) ((uint16_t *)(void *)p)[i] = (uint16_t)i;
+        else if (rl_dtype_bits(t) == 32) ((uint32_t *)(void *)p)[i] = (uint32_t)bits;
+        else ((uint64_t *)(void *)p)[i] = is_odd ? (uint64_t)INT64_MAX + (uint64_t)i - 3 : seed >> (bits % 60);
+    }
+    return n;
+}
+
+static bool is_nan_at(rl_dtype t, const char *p, int64_t i) {
+    double x = 0;
+    if (rl_is_float(t)) rl_convert_run((rl_run){RL_F64, (char *)&x, 0, 2}, (rl_run){t, (char *)(uintptr_t)p, i, 2}, 1, true);
+    return isnan(x);
+}
+
+/* Elements that lie one behind the other have loops of their own: the same numbers as one by one. */
+TEST(runs_together) {
+    static const rl_dtype type[] = {RL_F32, RL_F64, RL_F16, RL_BF16, RL_I8, RL_U8, RL_I32, RL_I64, RL_BOOL};
+    enum { N = 65536 + 40, SMALL = 7 };
+    static char from[8 * N], together[8 * N], apart[16 * N], apart_in[16 * N];
+    for (size_t f = 0; f < RL_LEN(type); f++)
+        for (size_t t = 0; t < RL_LEN(type); t++) {
+            int64_t n = fill_with(type[f], from, N), in = rl_dtype_bits(type[f]) / 8, out = rl_dtype_bits(type[t]) / 8;
+            for (int64_t i = 0; i < n; i++) memcpy(apart_in + 2 * i * in, from + i * in, (size_t)in);
+            memset(together, 0x55, sizeof together);
+            rl_convert_run((rl_run){type[t], together, 1, 1}, (rl_run){type[f], from, 0, 1}, n - SMALL, true);
+            rl_convert_run((rl_run){type[t], apart, 0, 2}, (rl_run){type[f], apart_in, 0, 2}, n, true);
+            for (int64_t i = 0; i < n - SMALL; i++)
+                CHECK(memcmp(together + (i + 1) * out, apart + 2 * i * out, (size_t)out) == 0 ||
+                      (is_nan_at(type[t], together, i + 1) && is_nan_at(type[t], apart, 2 * i)));
+            for (int64_t i = 0; i < out; i++) CHECK(together[i] == 0x55 && together[(n - SMALL + 1) * out + i] == 0x55);
+        }
+}
+
 int main(void) {
     RUN(formats);
     RUN(halves);
     RUN(short_runs);
+    RUN(runs_together);
     RUN(edges);
     RUN(runs);
     return check_done();
