@@ -178,6 +178,13 @@ rl_fused rl_fused_as(const rl_form *f) {
     return x;
 }
 
+/* The right operand, read transposed, is put in order anew each time: tenths of its own conversion, as tenths of the result's. */
+static int64_t charge_right(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t right) {
+    if (f->seq[right][0] == RL_G_K || rl_nod(p->g, op->node)->op != RL_OP_MatMul) return 0;
+    int64_t all = rl_mul(p->target->charge[RL_GEMM_TRANS_B], bytes_of(p, &p->cls.p[op->operand[right].cls], 8));
+    return all / RL_MAX(1, bytes_of(p, &p->cls.p[op->operand[2].cls], 8));
+}
+
 static int64_t form_of_product(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
     const int64_t *charge = p->target->charge;
     bool two = op->operand[0].pin && op->operand[1].pin;
@@ -194,9 +201,9 @@ static int64_t form_of_product(const rl_plan *p, const rl_oplegal *op, const rl_
     if (f->untaken) f = f->untaken;
     if (f->kind == RL_FORM_FUSED) return charge[RL_FUSED_FLAG] * rl_fused_as(f).nflag;
     if (f->kind == RL_FORM_GEMM) {
-        if (two) { /* either may stand first: what counts is whether the first is read transposed */
+        if (two) { /* either may stand first */
             uint32_t x = holds(f->seq[0], f->seq[2][0]) ? 0 : 1;
-            return f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0;
+            return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + charge_right(p, op, f, 1 - x);
         }
         uint32_t x = op->operand[0].pin ? 0 : 1; /* the data; its rows come first in the result, or last */
         return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + (holds(f->seq[x], f->seq[2][0]) ? 0 : charge[RL_GEMM_TRANS_OUT]);

@@ -232,10 +232,22 @@ static bool is_large(const rl_opwriter *w) {
     return n > 128;
 }
 
+/* Does the op, in the model, take a scalar to what a reduction of the last dim makes?  Such as the epsilon of a LayerNormalization that is written out: a Reshape
+ * there would keep onnxruntime from making one node of it. */
+static bool is_of_reduction(const rl_opwriter *w) {
+    for (uint32_t o = 0; o < w->op->noperand; o++) {
+        const rl_valinfo *v = rl_val(w->l->g, w->op->operand[o].tensor);
+        rl_node def = w->l->def[w->op->operand[o].tensor.i];
+        if (w->op->operand[o].out || def.i == RL_NONE || rl_op_class(rl_nod(w->l->g, def)->op) != RL_REDUCE) continue;
+        return v->rank > 0 && v->dim[v->rank - 1] == 1;
+    }
+    return false;
+}
+
 /* onnxruntime takes one element after the other, 60 times as slow, where an operand of one element meets a last dim of size 1. */
 static bool is_slow(const rl_opwriter *w, const rl_dimspan *d, uint32_t n) {
     bool one = false;
-    if (w->cls != RL_POINTWISE || n == 0 || d[n - 1].to > d[n - 1].from) return false;
+    if (w->cls != RL_POINTWISE || n == 0 || d[n - 1].to > d[n - 1].from || is_of_reduction(w)) return false;
     for (uint32_t o = 0; o < w->op->noperand; o++) one |= !w->op->operand[o].out && w->l->p->member[w->op->operand[o].tensor.i].natom == 0;
     return one && is_large(w);
 }

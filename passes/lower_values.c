@@ -274,6 +274,17 @@ static bool stays_alone(const rl_lower *l, uint32_t cls, uint32_t from, uint32_t
     return bytes && rl_lower_atoms(l, cls, from)[c->natom - 1] != rl_lower_atoms(l, cls, to)[c->natom - 1];
 }
 
+/* Are channels moved behind the sizes of an image, or back? Of such a Transpose onnxruntime makes nothing where it runs the convolution beside it so. */
+static bool moves_channels(const rl_lower *l, uint32_t phys, uint32_t to, const rl_dims *want) {
+    rl_phys x = l->phys.p[phys];
+    uint32_t perm[RL_MAXDIMS], n = x.dims->ndim;
+    rl_dims d;
+    if (n < 4 || !whole_dims(l, &x, to, want, perm, &d) || (want && !rl_dims_equal(&d, want)) || perm[0] != 0) return false;
+    bool last = perm[n - 1] == 1, first = perm[1] == n - 1;
+    for (uint32_t i = 1; i + 1 < n; i++) last &= perm[i] == i + 1, first &= perm[i + 1] == i;
+    return last || first;
+}
+
 /* Makes the class exist in order `to`: one Transpose. want: the form asked for, or NULL; into: the value for it. */
 static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *want, rl_value into) {
     uint32_t perm[RL_MAXDIMS], was = l->origin, region = region_for(l, cls, to), from;
@@ -281,7 +292,7 @@ static uint32_t convert(rl_lower *l, uint32_t cls, uint32_t to, const rl_dims *w
     if (region != rl_flat_region(l->g, l->origin)) into = RL_NOVALUE; /* its name belongs to the body */
     l->origin = rl_flat_step_out(l->g, l->origin, region);
     from = movable(l, cls, to, want);
-    if (from == RL_NONE || stays_alone(l, cls, l->phys.p[from].order, to)) from = merged(l, cls, to);
+    if (from == RL_NONE || (stays_alone(l, cls, l->phys.p[from].order, to) && !moves_channels(l, from, to, want))) from = merged(l, cls, to);
     if (from != RL_NONE) {
         rl_phys x = l->phys.p[from];
         bool whole = whole_dims(l, &x, to, want, perm, &d), fits = whole && want && rl_dims_equal(&d, want);

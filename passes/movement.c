@@ -226,9 +226,17 @@ static bool is_pure_count(const folder *f) {
     return f->r->opt->target && strcmp(f->r->opt->target, "onnx") == 0;
 }
 
-/* May the form stand for what costs `old`? */
-static bool is_allowed(const folder *f, const rl_form *form, const rl_movecost *old) {
-    const rl_movecost *now = &form->cost;
+/* Does a softmax of bytes read y?  onnxruntime takes a Transpose before it over to the other side, where it is one with that before a convolution of bytes. */
+static bool is_for_softmax(const folder *f, rl_value y) {
+    const rl_valinfo *v = rl_val(f->g, y);
+    for (uint32_t i = 0; i < v->nuse; i++)
+        if (rl_nod(f->g, v->use[i].node)->op == RL_OP_ms_QLinearSoftmax) return true;
+    return false;
+}
+
+/* May the form stand for what is moved? */
+static bool is_allowed(const folder *f, const rl_form *form, const rl_moved *m) {
+    const rl_movecost *now = &form->cost, *old = &m->old;
     int64_t conv_old = old->transposes + old->depth_space, conv_now = now->transposes + now->depth_space;
     if (now->nodes > old->nodes || now->bytes > old->bytes || now->transposes > old->transposes) return false;
     if (form->kind == RL_FORM_RESIZE && rl_target_charges(f->r->target) && !rl_form_resize_pays(form, old)) return false;
@@ -236,6 +244,7 @@ static bool is_allowed(const folder *f, const rl_form *form, const rl_movecost *
     if (conv_old + old->others == 0) return false; /* views alone */
     if (now->depth_space > old->depth_space && old->transposes == 0 && old->others < 2) return false;
     if (now->others > old->others && (is_pure_count(f) || conv_old == 0)) return false;
+    if (form->kind == RL_FORM_GATHER && old->transposes && rl_target_charges(f->r->target) && is_for_softmax(f, m->y)) return false;
     if (rl_add(now->bytes, now->index) > old->bytes && (old->transposes == 0 || now->index > now->bytes / 8)) return false;
     if (form->kind == RL_FORM_RESIZE && rl_target_charges(f->r->target) && now->bytes >= LARGE) return true; /* of as many nodes it is the quickest */
     return now->nodes < old->nodes || rl_add(now->bytes, now->index) < old->bytes;
@@ -262,7 +271,7 @@ static bool best_form(folder *f, rl_moved *m, bool plain, rl_form *best) {
     static const rl_formkind order[] = {RL_FORM_NOTHING,   RL_FORM_SLICE,          RL_FORM_RESIZE,        RL_FORM_GATHER,
                                         RL_FORM_TRANSPOSE, RL_FORM_DEPTH_TO_SPACE, RL_FORM_SPACE_TO_DEPTH};
     for (size_t k = 0; k < RL_LEN(order); k++)
-        if (!(plain && order[k] == RL_FORM_TRANSPOSE) && rl_form_find(m, order[k], best) && is_allowed(f, best, &m->old)) return true;
+        if (!(plain && order[k] == RL_FORM_TRANSPOSE) && rl_form_find(m, order[k], best) && is_allowed(f, best, m)) return true;
     return false;
 }
 
@@ -306,7 +315,7 @@ static bool absorb(folder *f, const rl_moved *m, bool *is_one) {
         rl_form form;
         uint32_t axis, n;
         const int64_t *p;
-        if (!rl_form_permuted(m, base[k], &form, &axis, &p, &n) || !is_allowed(f, &form, &m->old)) continue;
+        if (!rl_form_permuted(m, base[k], &form, &axis, &p, &n) || !is_allowed(f, &form, m)) continue;
         rl_absorber a = {.g = f->g, .tmp = &f->scratch};
         *is_one = true;
         bool in_maker = base[k] == RL_FORM_NOTHING && is_read_by_cone_alone(f, f->x) && rl_absorb_in_maker(&a, f->x, axis, p, n);

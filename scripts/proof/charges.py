@@ -169,6 +169,13 @@ def of_product(node, tokens, pinned, target, value, result, model):
     elif node.op == "Gemm":
         stands = (0 if node.attr("transB", 0) else a) + out  # the data stands on the right
 
+    def right(seqs, k):
+        """The right operand of two, read transposed: tenths of its conversion, as tenths of the result's."""
+        if seqs[k][0] == K or node.op != "MatMul":
+            return 0
+        size = lambda name: math.prod(int(n) for n in model.sizes.guessed[name])
+        return target["GEMM_TRANS_B"] * size(node.inp(k)) // max(size(result), 1)
+
     def plain(kind, seqs):
         if kind == "swapped":
             return target["SWAPPED_PRODUCT"] if two else target["WEIGHT_LEFT"]
@@ -178,7 +185,7 @@ def of_product(node, tokens, pinned, target, value, result, model):
             return 0
         if two:
             first = 0 if seqs[2][0] in seqs[0] else 1
-            return a if seqs[first][0] == K else 0
+            return (a if seqs[first][0] == K else 0) + right(seqs, 1 - first)
         x = 0 if pinned[0] else 1
         return (a if seqs[x][0] == K else 0) + (0 if seqs[2][0] in seqs[x] else out)
 
