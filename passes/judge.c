@@ -77,7 +77,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->time = x->stands_time;
     }
     out->conv_bound = out->bytes_bound = out->time_bound = 0;
-    int64_t steps = rl_target_charges(r->target) ? rl_stats_steps(r->g) : 0;
+    int64_t steps = !rl_target_charges(r->target) ? 0 : out->changed ? rl_stats_steps(r->g) : out->steps_before;
     bool more = rl_stats_conversions(&out->after) - steps > x->count + x->outside;
     if (x->checked && more) x->why = unknown_order;
     if (!x->checked || more || out->conv_after > x->count) return;

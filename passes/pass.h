@@ -54,6 +54,7 @@ typedef struct {
     int64_t apart;                   /* nodes of other kinds that stand for a Transpose each (movement.c) */
     bool changed;                    /* false: the input is already as good; write its bytes */
     rl_stats before, after;          /* counted; equal where nothing changed */
+    int64_t steps_before;            /* rl_stats_steps of what was read */
     struct { const char *pass; double seconds; } time[16];
     uint32_t ntime;
 } rl_outcome;

@@ -4,6 +4,7 @@
  * covers the model's opset.  One table says which name counts as what. */
 #include "stats.h"
 #include "equation.h"
+#include "ops.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -257,13 +258,23 @@ static uint32_t readers(const rl_valinfo *v, const bool *dead) {
 
 static bool moves(const rl_graph *g, const rl_nodeinfo *n) { return rl_transpose_bytes(g, n) >= 0 || turns(g, n); }
 
+/* The node that makes v for one reader alone; NULL: none does. */
+static const rl_nodeinfo *only_maker(const rl_graph *g, rl_value v, const bool *dead) {
+    const rl_valinfo *x = rl_val(g, v);
+    return readers(x, dead) != 1 || x->is_output || x->def.i == RL_NONE ? NULL : rl_nod(g, x->def);
+}
+
 static bool is_step(const rl_graph *g, const rl_nodeinfo *n, const bool *dead) {
     if (!moves(g, n)) return false;
     for (rl_value v = n->in[0]; rl_has(v);) {
-        const rl_valinfo *x = rl_val(g, v);
-        if (readers(x, dead) != 1 || x->is_output || x->def.i == RL_NONE) return false;
-        n = rl_nod(g, x->def);
+        n = only_maker(g, v, dead);
+        if (!n) return false;
         if (moves(g, n)) return true;
+        const rl_nodeinfo *q = is_onnx(n, "DequantizeLinear") ? only_maker(g, n->in[0], dead) : NULL;
+        if (q && is_onnx(q, "QuantizeLinear") && rl_op_has_scale_of(g, n, q)) { /* from one unit of bytes to the next (units.c) */
+            v = q->in[0];
+            continue;
+        }
         const kind *k = kind_of(g, n);
         if (!k || (k->field != offsetof(rl_stats, views) && k->field != offsetof(rl_stats, transposes))) return false;
         v = rl_in(n, 0);

@@ -78,7 +78,7 @@ int64_t rl_stats_bytes(const rl_graph *g, rl_value v);
 bool rl_transpose_moves(const rl_graph *g, const rl_nodeinfo *n);
 
 /* How many of the Transposes that move data, whatever they are called, and that an output hangs on, do so in a second step: what they read one such makes for them alone of
- * such nodes, but for its shape. Where a target charges, two may be quicker than the one that they come to. */
+ * such nodes, but for its shape, and for a QuantizeLinear and DequantizeLinear of one scale. Where a target charges, two may be quicker than the one that they come to. */
 int64_t rl_stats_steps(const rl_graph *g);
 
 /* The bytes that it moves; -1 when n is no Transpose, or moves none. */

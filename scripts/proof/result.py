@@ -30,9 +30,15 @@ def unread(graph):
     return sum(n.domain == UNKNOWN and (n.op == "Transpose" or (n.op == "Einsum" and len(n.input) == 1)) for n in graph.nodes)
 
 
+def is_unit(quantize, dequantize):
+    """Of one scale for all?"""
+    kinds = [(n.op, n.domain) for n in (quantize, dequantize)]
+    return kinds == [("QuantizeLinear", ""), ("DequantizeLinear", "")] and list(quantize.input[1:]) == list(dequantize.input[1:])
+
+
 def in_one(nodes, graph):
-    """(node, tensor) of movers, without those that move on what one of them, but for its shape, makes for them alone, of what an output hangs on: the two
-    are one conversion."""
+    """(node, tensor) of movers, without those that move on what one of them, but for its shape, and for a QuantizeLinear and DequantizeLinear of one scale,
+    makes for them alone, of what an output hangs on: the two are one conversion."""
     made = {o: n for n in graph.nodes for o in n.output if o}
     uses = Counter(x for n in graph.live() for x in n.input)
     moving = {n.out(0) for n, _ in nodes}
@@ -42,6 +48,10 @@ def in_one(nodes, graph):
         while uses[x] == 1 and x not in graph.outputs and x in made:
             if x in moving:
                 return True
+            before = made.get(made[x].inp(0))
+            if before is not None and uses[before.out(0)] == 1 and before.out(0) not in graph.outputs and is_unit(before, made[x]):
+                x = before.inp(0)
+                continue
             if made[x].domain or made[x].op not in (*VIEWS, "Transpose"):
                 return False
             x = made[x].inp(0)

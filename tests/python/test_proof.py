@@ -453,6 +453,29 @@ def unchanged_results(prog, tmp):
             yield f"{target}: check-proof takes the model for its result"
         if accepts(Pair(src, src, Target(name=target)), words)[0] is None:
             yield f"{target}: the second checker takes the model for its result"
+    yield from bytes_in_steps(prog, tmp)
+
+
+def bytes_in_steps(prog, tmp):
+    """Two Transposes of bytes that stay, as they are quicker than the one that they come to, and one conversion; as they stand, and as units of floats."""
+    node, src = test_targets.h.make_node, tmp / "steps.onnx"
+    moves = [("Reshape", ["a"], {}), ("Transpose", [], {"perm": [0, 3, 1, 4, 2, 5]}), ("Reshape", ["b"], {}), ("Transpose", [], {"perm": [0, 3, 1, 2]})]
+    for units in (False, True):
+        nodes, at = [node("QuantizeLinear", ["x", "s", "z"], ["q"])], "q"
+        for k, (op, more, attrs) in enumerate(moves):
+            if units:
+                nodes += [node("DequantizeLinear", [at, "s", "z"], [f"d{k}"]), node(op, [f"d{k}", *more], [f"m{k}"], **attrs),
+                          node("QuantizeLinear", [f"m{k}", "s", "z"], [f"q{k}"])]
+            else:
+                nodes.append(node(op, [at, *more], [f"q{k}"], **attrs))
+            at = f"q{k}"
+        model = test_targets.model_of([*nodes, node("DequantizeLinear", [at, "s", "z"], ["y"])], [("x", T.FLOAT, [1, 4, 16, 8])], [("y", T.FLOAT, [1, 8, 8, 8])])
+        numbers = {"s": np.float32(0.1), "z": np.int8(3), "a": np.array([1, 2, 2, 4, 4, 8]), "b": np.array([1, 8, 8, 8])}
+        model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(x), name) for name, x in numbers.items())
+        onnx.save(model, src)
+        why, lost, words, _ = by_both(prog, src, tmp, "generic")
+        if why or lost or claim(words)[0] != 1 + units:
+            yield f"bytes in steps{', in units' if units else ''}: {why or lost or claim(words)}"
 
 
 # ---------------------------------------------------------------------------------------------------- open results
