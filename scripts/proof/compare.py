@@ -474,14 +474,14 @@ class Rewritten:
 
     def rebuild(self, proof):
         """A tensor that a node computes from constants alone may stay a variable, where its contents are too many for this checker too, the program
-        does not compute such an op, or it hangs on a comparison of open sizes: then it is one in both. No stored constant may. And a Transpose of an empty
-        tensor may make a constant of its own."""
+        does not compute such an op or does not follow so much, or it hangs on a comparison of open sizes: then it is one in both. No stored constant may. And a
+        Transpose of an empty tensor may make a constant of its own."""
         m = self.model
         made = {o: n for n in m.nodes for o in n.output}
         values = {v.name for v in proof.values if v.name in made}
         kept = lambda n: n.op != "Constant" and (not is_moving(n) or m.turned(n) is not None)
         variable = {n for n in values & m.computed if kept(made[n]) and m.sizes.count.get(n) != 0}
-        known = variable & set(m.contents) - m.uncomputed() - m.undecided()
+        known = variable & set(m.contents) - m.uncomputed() - m.undecided() - m.unfollowed()
         if known:
             raise Refused(f"'{min(known)}' is a constant, and a variable in the file")
         self.kept = sorted(variable)

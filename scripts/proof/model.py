@@ -28,6 +28,7 @@ Or Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum 
 Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor""".split())
 COMPARISONS = {"Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Slice"}
 KNOWN = 64  # elements of a known tensor of integers for which its node is dropped
+FOLLOWED, HELD = 1024, 4096  # elements, and bytes, up to which the program follows contents through a node that reads a variable
 
 
 # Of those, these move elements of any type that has whole bytes. The others compute numbers of these types alone.
@@ -605,6 +606,18 @@ class Model:
         for n in self.nodes:
             if not is_computed(n, self.sizes) or any(x in found for x in contents_read(n)):
                 found.update(o for o in n.output if o in self.computed)
+        return found
+
+    def unfollowed(self):
+        """What is known though its node reads a variable, as of a Where that takes a constant whole, and has too many elements for the program, or
+        bytes; and what hangs on that."""
+        found = set()
+        for n in self.nodes:
+            read, made = [x for x in contents_read(n) if x], [o for o in n.output if o in self.computed]
+            if n.ends is None and any(x not in self.computed for x in read):
+                found.update(o for o in made if (count := self.sizes.count.get(o)) is None or count > FOLLOWED or count * self.sizes.bits(o) > 8 * HELD)
+            if n.op not in ("Shape", "Size") and any(x in found for x in read):
+                found.update(made)
         return found
 
     def is_constant(self, n):

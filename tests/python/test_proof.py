@@ -1037,6 +1037,15 @@ def packed_model(stored):
                                  numbered(rows=[6, 4]) + (weight if stored else []), opset=21)
 
 
+def picked_model(n, by):
+    """A Where of a condition that a constant or an input makes: of the constant it takes another one whole, of n times n elements."""
+    node = test_targets.h.make_node
+    nodes = [node("Less", [by, "fmost"], ["m"]), node("Where", ["m", "fc", "x2"], ["w"]), node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Relu", ["t"], ["r"]),
+             node("Add", ["r", "w"], ["a"]), node("Transpose", ["a"], ["y"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [n, n]), ("x2", T.FLOAT, [n, n])], [("y", T.FLOAT, None)],
+                                 numbered(fc=np.arange(n * n).reshape(n, n), fmost=10000), opset=17)
+
+
 def constant_parts(prog, tmp):
     """Both checkers take what is computed for what the program takes it; of a model in which it hangs on an input, or is otherwise, the certificate is refused."""
     for name, make, right, wrong in (("counted", counted_model, 1, 0), ("chosen", chosen_model, True, False), ("tied", tied_model, True, False),
@@ -1050,6 +1059,13 @@ def constant_parts(prog, tmp):
         refused, lost = accepts(Pair(tmp / "other.onnx", out, Target(name="onnx")), words)
         if not refused and not lost:
             yield f"{name}: accepted of another model"
+    for n, by in itertools.product((30, 40), ("fc", "x2")):  # the program follows 1,024 elements through what reads a variable
+        onnx.save(picked_model(n, by), tmp / "constant.onnx")
+        why, lost, words, out = by_both(prog, tmp / "constant.onnx", tmp, "onnx")
+        onnx.save(picked_model(n, "fc"), tmp / "other.onnx")
+        refused, more = accepts(Pair(tmp / "other.onnx", out, Target(name="onnx")), words)
+        if why or lost or more or ("is a constant, and a variable in the file" in (refused or "")) != (by == "x2"):
+            yield f"picked, {n}, {by}: {why or lost or refused or more or 'accepted'}"
 
 
 # ---------------------------------------------------------------------------------------------------- parts of models
