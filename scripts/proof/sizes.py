@@ -50,8 +50,8 @@ def follows(node, a, b):
         return True
     if node.op in ("Min", "Max") and all(n in a.data and n in b.data for n in list(node.input) + list(node.output)):
         x, y = a.data[node.output[0]], b.data[node.output[0]]  # a size is at least 0
-        if node.op == "Max" and x.size == 1 and x.dtype.kind == "i":
-            return False  # see Sizes.extreme_of
+        if x.dtype.kind == "i" and x.size and (node.op == "Max" or min(a.data[n].min() for n in node.input) >= 0):
+            return False  # see Sizes.extremes_of
         return bool((differ(x, y) | ((x <= 0) if node.op == "Min" else False) | ~np.logical_or.reduce(np.broadcast_arrays(*unknown))).all())
     if node.op == "Cast" and node.attr("to") == TensorProto.BOOL and node.inp(0) in a.data:  # a size that has a name is at least 1
         symbol = lambda x: a.symbols.name.get((0, int(x)), ("",))[0]
@@ -94,14 +94,14 @@ class Sizes:
             if node.op == "Equal" and node.domain == "" and self.symbols.index:
                 self.forget_unequal(node)
             elif self.symbols.index and not follows(node, *worlds[:2]):
-                size = self.extreme_of(node) or self.ratio_of(node)
+                made = self.extremes_of(node) or self.ratio_of(node)
                 if node.op == "Mod" and node.domain == "":
                     self.chance.add(node.out(0))
                 for k, w in enumerate(worlds):
                     for name in node.output:
                         was = w.data.pop(name, None)
-                        if size is not None:
-                            w.data[name] = np.full(was.shape, size[k], was.dtype)
+                        if made is not None:
+                            w.data[name] = np.full(was.shape, made[k], was.dtype)
             self.note_sure(node)
         a, b, guess = worlds
         self.elem, self.dims, self.content, self.count, self.guessed = {}, {}, {}, {}, {}
@@ -292,18 +292,25 @@ class Sizes:
         (times, more), other = (divmod(s, k) for s, k in zip(size[:2], n[:2]))
         return times > 0 and more < LEAST and (times, more) == other
 
-    def extreme_of(self, node):
-        """What the one element is that a Min or Max, or a reduction to one, makes, in each world: of sizes where it hangs on them which it is; or None."""
+    def extremes_of(self, node):
+        """What a Min or Max, or a reduction to one element, makes, in each world: of sizes where it hangs on them which it is; or None."""
         made, least = [w.data.get(node.out(0)) for w in self.worlds], node.op.endswith("Min")
-        if node.op not in ("Min", "ReduceMin", "Max", "ReduceMax") or node.domain != "" or any(x is None or x.size != 1 or x.dtype.kind != "i" for x in made):
+        if node.op not in ("Min", "ReduceMin", "Max", "ReduceMax") or node.domain != "" or any(x is None or x.dtype.kind != "i" for x in made):
             return None
-        read = node.input[:1] if node.op.startswith("Reduce") else node.input
-        given = [np.concatenate([w.data[x].ravel() for x in read]).tolist() if all(x in w.data for x in read) else [] for w in self.worlds]
-        sizes = list(zip(*given))
-        if len({*map(len, given)}) != 1 or not sizes or (least and min(map(min, sizes)) < 0):
+        reduced = node.op.startswith("Reduce")
+        read = node.input[:1] if reduced else node.input
+        if len({x.shape for x in made}) != 1 or not all(x in w.data for x in read for w in self.worlds) or (reduced and made[0].size != 1):
             return None
-        one = sizes[0]
-        for size in sizes[1:]:
+        of = lambda w: [[n] for n in w.data[read[0]].ravel().tolist()] if reduced else [np.broadcast_to(w.data[x], made[0].shape).ravel().tolist() for x in read]
+        found = [self.extreme_of(sizes, least) for sizes in zip(*(zip(*of(w)) for w in self.worlds))]
+        return [np.reshape(x, made[0].shape) for x in zip(*found)] if found and None not in found else None
+
+    def extreme_of(self, given, least):
+        """given: in each world the numbers."""
+        if len({*map(len, given)}) != 1 or (least and min(map(min, given)) < 0):
+            return None
+        one, *others = zip(*given)
+        for size in others:
             one = self.smaller(one, size) if least else self.larger(one, size)
         return one
 

@@ -846,12 +846,21 @@ def summed_model():
     return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", 4]), ("axes", T.INT64, [1])], [("y", T.FLOAT, None)], numbered(two=[2, -1]))
 
 
+def extremes_model(op):
+    """The larger or smaller ones of the sizes of two tensors, of which each may be either's: no dim of an input has them."""
+    node = test_targets.h.make_node
+    nodes = [node("Shape", ["x"], ["xs"], end=2), node("Shape", ["z"], ["zs"], end=2), node(op, ["xs", "zs"], ["m"]), node("Concat", ["m", "last"], ["to"], axis=0),
+             node("Cast", ["to"], ["short"], to=T.INT32), node("Cast", ["short"], ["long"], to=T.INT64), node("Expand", ["fone", "long"], ["e"]),
+             node("Transpose", ["e"], ["t"], perm=[1, 0, 2]), node("Softmax", ["t"], ["y"], axis=-1)]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [None, 2, 4]), ("z", T.FLOAT, [None, 2, 4])], [("y", T.FLOAT, None)], numbered(last=[3], fone=[1]), opset=17)
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
                   traced_model(), declared_model(), named_cut_model(), padded_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(),
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
-                  halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model()):
+                  halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min")):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
