@@ -512,10 +512,8 @@ class World:
             return {node.output[0]: (types[0][0], self.broadcast([types[0][1], tuple(map(int, self.data[node.inp(1)]))]))}
         if node.op == "Gemm":
             return self.gemm(node, types)
-        if node.op == "MatMul" and all(d and len(d) > 1 for _, d in types):
-            x, y = (d for _, d in types)
-            batch = self.broadcast([x[:-2], y[:-2]], 2)
-            return {node.output[0]: (self.shared(node), batch + (x[-2], y[-1]))}
+        if node.op in ("MatMul", "MatMulInteger", "QLinearMatMul"):
+            return self.product(node)
         if len(node.output) == 1 and len(types) > 1:
             elem = types[1][0] if node.op == "Where" else types[0][0] or self.shared(node)
             if node.op in ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"):
@@ -524,6 +522,16 @@ class World:
                            "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift") or elem == TensorProto.BOOL:
                 return {node.output[0]: (elem, self.broadcast([t[1] for t in types]))}
         return {}
+
+    def product(self, node):
+        """Of matrices or vectors, whose batches differ here, or what is summed."""
+        scaled = node.op == "QLinearMatMul"
+        x, y = (self.type.get(node.inp(k), (0, None))[1] for k in ((0, 3) if scaled else (0, 1)))
+        elem = TensorProto.INT32 if node.op == "MatMulInteger" else self.type.get(node.inp(7), (0, None))[0] if scaled else self.shared(node)
+        if not x or not y:
+            return {node.output[0]: (elem, None)}
+        rows, columns = x[-2:-1], y[-1:] if len(y) > 1 else ()
+        return {node.output[0]: (elem, self.broadcast([x[:-2], y[:-2]], len(rows + columns)) + rows + columns)}
 
     def rest(self, node, x):
         """A Reshape whose -1 stands for what is left, by a size that does not divide the number that a symbol has here; or one to sizes
