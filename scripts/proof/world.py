@@ -244,6 +244,8 @@ class World:
             return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.listed(node.inp(0)))}
         if node.domain == "" and node.op == "Reshape" and self.listed(node.inp(1)):
             return self.partly(node, types[0])
+        if node.domain == "" and node.op == "Expand" and self.listed(node.inp(1)) and node.inp(1) not in self.data and types[0][1] is not None:
+            return {node.output[0]: (types[0][0], self.expanded(node, types[0][1]))}
         if node.domain == "" and node.op == "Pad" and self.listed(node.inp(1)) and types[0][1] is not None and not node.inp(3):
             return self.padded(node, types[0])
         if node.domain == "" and node.op == "TopK" and node.inp(1) in self.data:
@@ -562,6 +564,16 @@ class World:
         if dims.count(None) == 1 and others > 0 and size % others == 0:
             dims[dims.index(None)] = size // others
         return {node.output[0]: (x[0], tuple(dims))}
+
+    def expanded(self, node, dims):
+        """To sizes of which some are not known: there a number stays that is not 1."""
+        to = self.listed(node.inp(1))
+        rank, out = max(len(dims), len(to)), []
+        for k, size in enumerate((1,) * (rank - len(to)) + to, len(dims) - rank):
+            was = dims[k] if k >= 0 else 1
+            stays = k >= 0 and self.number_of(node.inp(0), k) not in (None, 1)
+            out.append(self.broadcast([(was,), (size,)], len(dims) - 1 - k)[0] if size is not None else was if stays else None)
+        return tuple(out)
 
     def padded(self, node, x):
         """By pads of which some are not known."""

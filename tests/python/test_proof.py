@@ -868,13 +868,24 @@ def batches_model(op):
                                  numbered(last=[4], fs=0.5) + [h.make_tensor("zero", T.UINT8, [], [3])], opset=17)
 
 
+def expanded_model():
+    """An Expand to 1s or to sizes that are given, of which the first is 1 and the others are nobody's: the batch is 1 in both."""
+    node = test_targets.h.make_node
+    nodes = [node("Concat", ["one", "n", "c"], ["to"], axis=0), node("ConstantOfShape", ["three"], ["ones"], value=onnx.numpy_helper.from_array(np.array([1]))),
+             node("Where", ["p", "ones", "to"], ["s"]), node("Expand", ["x", "s"], ["e"]), node("Transpose", ["e"], ["t"], perm=[0, 2, 1]), node("Relu", ["t"], ["r"]),
+             node("Reshape", ["r", "flat"], ["y"]), node("Concat", ["n", "one"], ["to2"], axis=0), node("Expand", ["z", "to2"], ["f"]),
+             node("Transpose", ["f"], ["y2"], perm=[0, 3, 1, 2])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [1, 1, 64]), ("z", T.FLOAT, ["N", 4, "M", 1]), ("n", T.INT64, [1]), ("c", T.INT64, [1]), ("p", T.BOOL, [3])],
+                                 [("y", T.FLOAT, None), ("y2", T.FLOAT, None)], numbered(one=[1], three=[3], flat=[64, -1]), opset=17)
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
                   traced_model(), declared_model(), named_cut_model(), padded_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(),
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
-                  *map(batches_model, ("MatMul", "MatMulInteger", "QLinearMatMul"))):
+                  *map(batches_model, ("MatMul", "MatMulInteger", "QLinearMatMul")), expanded_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
