@@ -463,20 +463,25 @@ class World:
         types, data = {}, {}
         taken = {self.type[n][0] for n in node.input if n in self.type}
         some = {}  # of inputs without an element type: how the schema calls it -> one that no other input has
-        for k, name in enumerate(node.input):
+        told = {}  # how the schema calls it -> those of all inputs that it calls so
+        formals = [schema.inputs[min(k, len(schema.inputs) - 1)] for k in range(len(node.input))]
+        for name, formal in zip(node.input, formals):
+            if name in self.type:
+                told.setdefault(formal.type_str, []).append(self.type[name][0])
+        for name, formal in zip(node.input, formals):
             if not name or name not in self.type:
                 continue
             elem, dims = self.type[name]
-            elem = elem or self.shared(node)
+            elem = elem or self.shared(node) or next(filter(None, told[formal.type_str] if formal.is_homogeneous else ()), 0)
             if not elem:
-                formal = schema.inputs[min(k, len(schema.inputs) - 1)]
                 may = [ELEMENTS[t] for t in sorted(formal.types) if t in ELEMENTS]
                 elem = some.setdefault(formal.type_str, next((t for t in may if len(may) == 1 or t not in taken), TensorProto.FLOAT))
             held = dims if dims is None else [d if d <= LARGEST else None for d in dims]
             types[name] = helper.make_tensor_type_proto(elem, held)
             if name in self.data:
                 data[name] = numpy_helper.from_array(self.data[name], name)
-        open_ = [len(f.types) > 1 and some.get(f.type_str) for f in (schema.outputs[min(k, len(schema.outputs) - 1)] for k in range(len(node.output)))]
+        untold = {t for t, elems in told.items() if not elems[0]} if not self.shared(node) else {}  # that of the first one counts, as in the program
+        open_ = [len(f.types) > 1 and f.type_str in untold for f in (schema.outputs[min(k, len(schema.outputs) - 1)] for k in range(len(node.output)))]
         open_ = dict(zip(node.output, open_))
         out = {}
         for s in dict.fromkeys((schema, onnx.defs.get_schema(node.op, node.domain))):  # older ones do not know negative axes
@@ -488,7 +493,7 @@ class World:
             for name, t in got.items():
                 if t.HasField("tensor_type") and (name not in out or out[name][1] is None):
                     d = t.tensor_type.shape.dim if t.tensor_type.HasField("shape") else None
-                    out[name] = (t.tensor_type.elem_type if t.tensor_type.elem_type != open_[name] else 0, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
+                    out[name] = (0 if open_[name] else t.tensor_type.elem_type, None if d is None else tuple(x.dim_value if x.HasField("dim_value") else None for x in d))
             if all(out.get(o, (0, None))[1] is not None for o in node.output if o):
                 break
         if any(dims is not None for _, dims in out.values()):

@@ -879,13 +879,26 @@ def expanded_model():
                                  [("y", T.FLOAT, None), ("y2", T.FLOAT, None)], numbered(one=[1], three=[3], flat=[64, -1]), opset=17)
 
 
+def untyped_model(first):
+    """A Conv of weights whose type nothing tells, as an op makes them that ONNX does not have, or of such an input: its result has the type of the input."""
+    node = test_targets.h.make_node
+    x, w = ("u", "fw") if first else ("x", "u")
+    nodes = [node("Remembered", ["n"], ["v"], domain="acme"), node("Reshape", ["v", "dims"], ["u"]), node("Conv", [x, w, "fb"], ["c"], group=6, pads=[1, 1, 1, 1]),
+             node("ReduceMean", ["c"], ["m"], axes=[1]), node("Reshape", ["m", "to"], ["r"]), node("Sub", ["c", "r"], ["s"]), node("Transpose", ["s"], ["t"], perm=[0, 2, 3, 1]),
+             node("Sigmoid", ["t"], ["y"])]
+    inputs = [("n", T.INT64, [1])] if first else [("n", T.INT64, [1]), ("x", T.FLOAT, [None] * 4)]
+    return test_targets.model_of(nodes, inputs, [("y", T.FLOAT, None)],
+                                 numbered(dims=[1, 6, 8, 8] if first else [6, 1, 3, 3], fw=np.ones((6, 1, 3, 3)), fb=np.zeros(6), to=[1, 1, 8, 8]), opset=17)
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
                   traced_model(), declared_model(), named_cut_model(), padded_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(),
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
-                  *map(batches_model, ("MatMul", "MatMulInteger", "QLinearMatMul")), expanded_model()):
+                  *map(batches_model, ("MatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
+                  untyped_model(False)):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
