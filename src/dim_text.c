@@ -51,25 +51,31 @@ void rl_dim_print(rl_text *t, const rl_ctx *ctx, rl_dim d) {
     else rl_dim_print_terms(t, ctx, rl_dim_poly(ctx, d)->t, rl_dim_poly(ctx, d)->n);
 }
 
-/* Does a fresh symbol stand at s[i], which is in a name that begins at `name`, if not 0?  Names of files begin with no '?'. */
-static bool is_fresh(const char *s, size_t i, size_t n, size_t name) {
+/* Does a fresh symbol stand at s[i], in a name or not? */
+static bool is_fresh(const char *s, size_t i, size_t n, bool named) {
     if (s[i] != '?' || i + 1 == n || s[i + 1] < '0' || s[i + 1] > '9') return false;
-    return !name || (i > name && s[name] == '?' && strchr("(|+-* ", s[i - 1]));
+    return !named || (i && strchr("(|+-* ", s[i - 1]));
 }
 
+/* Names of files begin with no '?': what they have of one inside says nothing.  Those that do are made of sizes, in which the quotes of
+ * names have backslashes: one, in such a name inside three, then seven. */
 void rl_dim_renumber(rl_text *t, const char *s, size_t n, rl_hash *seen) {
-    size_t name = 0; /* 1 + where the quote is that a name begins behind */
+    size_t depth = 0, slashes = 0; /* names around s[i]; backslashes before it */
+    bool of_file = false;          /* is the innermost one a file's? */
     for (size_t i = 0; i < n;) {
-        if (is_fresh(s, i, n, name)) {
+        if (!of_file && is_fresh(s, i, n, depth)) {
             uint64_t number = 0;
             for (i++; i < n && s[i] >= '0' && s[i] <= '9'; i++) number = number * 10 + (uint64_t)(s[i] - '0');
             uint32_t at = rl_hash_get(seen, number + 1);
             if (at == RL_NONE) rl_hash_put(seen, number + 1, at = seen->n);
             rl_put(t, "?%u", at);
+            slashes = 0;
             continue;
         }
-        if (s[i] == '\\' && name && i + 1 < n) rl_put_bytes(t, s + i++, 1);
-        else if (s[i] == '\'') name = name ? 0 : i + 1;
+        size_t own = (size_t)1 << depth; /* backslashes, and one more, of a quote that a name begins with here */
+        if (s[i] == '\'' && depth && slashes % own == own / 2 - 1) depth--, of_file = false;
+        else if (s[i] == '\'' && !of_file && slashes % own == own - 1) depth++, of_file = i + 1 == n || s[i + 1] != '?';
+        slashes = s[i] == '\\' ? slashes + 1 : 0;
         rl_put_bytes(t, s + i++, 1);
     }
 }

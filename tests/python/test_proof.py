@@ -891,6 +891,15 @@ def untyped_model(first):
                                  numbered(dims=[1, 6, 8, 8] if first else [6, 1, 3, 3], fw=np.ones((6, 1, 3, 3)), fb=np.zeros(6), to=[1, 1, 8, 8]), opset=17)
 
 
+def named_alike_model():
+    """A size whose name has the names of sizes that nothing tells, as another program's certificate or text may have it: it stays what it is called."""
+    node = test_targets.h.make_node
+    nodes = [node("Reshape", ["z", "to"], ["r"]), node("Add", ["x", "r"], ["a"]), node("Relu", ["r"], ["b"]), node("Transpose", ["a"], ["t"], perm=[1, 0]),
+             node("Softmax", ["t"], ["y"], axis=-1), node("Transpose", ["b"], ["v"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["floor(?2*?3*?0/32)", 4]), ("z", T.FLOAT, ["N"]), ("to", T.INT64, [2])],
+                                 [("y", T.FLOAT, None), ("v", T.FLOAT, None)], opset=17)
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
@@ -898,7 +907,7 @@ def open_sizes(prog, tmp):
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
                   *map(batches_model, ("MatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
-                  untyped_model(False)):
+                  untyped_model(False), named_alike_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
