@@ -7,7 +7,7 @@ An array of objects stands for a tensor, None for an element that is not known.
 import numpy as np
 from onnx import TensorProto, helper
 
-WHOLE = {TensorProto.INT32, TensorProto.INT64}  # a Cast of sizes
+WHOLE = {TensorProto.INT32, TensorProto.INT64}  # a Cast of sizes; those of 32 bits are held in 64 (world.py: is_narrowed)
 MOST = 64  # elements
 VIEWS = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity")  # the same elements in the same sequence
 SPREAD = ("Expand", "Tile")
@@ -61,6 +61,6 @@ def keep(world, name, x):
         return
     lost = np.equal(x, None)
     if not lost.any():
-        world.data[name] = x.astype(helper.tensor_dtype_to_np_dtype(elem))
+        world.data[name] = x.astype(np.int64 if elem in WHOLE else helper.tensor_dtype_to_np_dtype(elem))
     elif not lost.all():
         world.some[name] = x

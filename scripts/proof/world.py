@@ -627,7 +627,7 @@ class World:
             if n and (dims is None or np.prod(dims, dtype=object) > SMALL):
                 return
         try:
-            got = evaluate(node, [self.data[n] if n else None for n in node.input])
+            got = [self.data[node.input[0]]] if self.is_narrowed(node) else evaluate(node, [self.data[n] if n else None for n in node.input])
         except Exception:
             return
         for name, x in zip(node.output, got):
@@ -680,8 +680,13 @@ class World:
             self.data[node.output[0]] = np.broadcast_to(x, dims)
         return x is not None
 
+    def is_narrowed(self, node):
+        """Is it a Cast of sizes to 32 bits? They fit, but the number of a symbol may not, nor that of a product: they stay what they are."""
+        return node.op == "Cast" and node.attr("to") == TensorProto.INT32 and self.data[node.input[0]].dtype == np.int64 and node.input[0] not in self.symbols.sure
+
     def note(self, node):
         for n in node.output:
             if n in self.data:
-                x = self.data[n]
-                self.type[n] = (helper.np_dtype_to_tensor_dtype(x.dtype), tuple(x.shape))
+                x, elem = self.data[n], self.type.get(n, (0, None))[0]
+                narrowed = elem == TensorProto.INT32 and x.dtype == np.int64
+                self.type[n] = (elem if narrowed else helper.np_dtype_to_tensor_dtype(x.dtype), tuple(x.shape))

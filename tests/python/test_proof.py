@@ -900,6 +900,17 @@ def named_alike_model():
                                  [("y", T.FLOAT, None), ("v", T.FLOAT, None)], opset=17)
 
 
+def narrowed_model():
+    """Sizes in 32 bits, as TensorFlow's exporter computes them, of a batch that three others make: more than 32 bits hold of a checker's numbers."""
+    node = test_targets.h.make_node
+    nodes = [node("Reshape", ["x", "rows"], ["r"]), node("Shape", ["r"], ["s"]), node("Cast", ["s"], ["s32"], to=T.INT32), node("Slice", ["s32", "zero", "one"], ["n"]),
+             node("Cast", ["three"], ["three32"], to=T.INT32), node("Concat", ["n", "three32"], ["to32"], axis=0), node("Cast", ["to32"], ["to"], to=T.INT64),
+             node("Expand", ["fzero", "to"], ["e"]), node("Transpose", ["e"], ["et"], perm=[1, 0]), node("Transpose", ["r"], ["rt"], perm=[1, 0]),
+             node("Concat", ["et", "rt"], ["c"], axis=0), node("Relu", ["c"], ["a"]), node("Transpose", ["a"], ["y"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["A", "B", "C", 5])], [("y", T.FLOAT, None)],
+                                 numbered(rows=[-1, 5], zero=[0], one=[1], three=[3], fzero=[[0.0]]), opset=17)
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
@@ -907,7 +918,7 @@ def open_sizes(prog, tmp):
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
                   *map(batches_model, ("MatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
-                  untyped_model(False), named_alike_model()):
+                  untyped_model(False), named_alike_model(), narrowed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
