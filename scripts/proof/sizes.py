@@ -340,6 +340,11 @@ class Sizes:
         name = self.symbols.name.get((0, least[0]), ("",))
         return name[0] == "min" and name == self.symbols.name.get((1, least[1])) and (size[0] if known(size) else size[:2]) in name[1:]
 
+    def is_larger_of(self, most, size):
+        """Is it the symbol for what this size and another broadcast to, or which is larger?"""
+        name = self.symbols.name.get((0, most[0]), ("",))
+        return name[0] == "max" and name == self.symbols.name.get((1, most[1])) and size[name[1]] in name[2]
+
     def larger(self, a, b):
         """Of two sizes, of which one may be negative (256-N); a symbol where that hangs on what they are."""
         one, other = sorted((a, b), key=lambda x: (not known(x), x))
@@ -348,6 +353,9 @@ class Sizes:
             return max(a, b)
         if known(one) and not self.falls(other) and one[0] <= self.least(other):
             return other
+        for most, size in ((a, b), (b, a)):
+            if self.is_larger_of(most, size) or self.is_smaller_of(size, most):
+                return most
         return self.symbol(("most", one[0], other[:2]) if known(one) else ("max", 0, frozenset((a[0], b[0]))))
 
     def bits(self, name):

@@ -849,10 +849,11 @@ def summed_model():
 def extremes_model(op):
     """The larger or smaller ones of the sizes of two tensors, of which each may be either's: no dim of an input has them."""
     node = test_targets.h.make_node
-    nodes = [node("Shape", ["x"], ["xs"], end=2), node("Shape", ["z"], ["zs"], end=2), node(op, ["xs", "zs"], ["m"]), node("Concat", ["m", "last"], ["to"], axis=0),
+    nodes = [node("Shape", ["x"], ["xs"], end=2), node("Shape", ["z"], ["zs"], end=2), node(op, ["xs", "zs"], ["l"]), node(op, ["xs", "l"], ["m"]), node("Concat", ["m", "last"], ["to"], axis=0),
              node("Cast", ["to"], ["short"], to=T.INT32), node("Cast", ["short"], ["long"], to=T.INT64), node("Expand", ["fone", "long"], ["e"]),
-             node("Transpose", ["e"], ["t"], perm=[1, 0, 2]), node("Softmax", ["t"], ["y"], axis=-1)]
-    return test_targets.model_of(nodes, [("x", T.FLOAT, [None, 2, 4]), ("z", T.FLOAT, [None, 2, 4])], [("y", T.FLOAT, None)], numbered(last=[3], fone=[1]), opset=17)
+             node("Transpose", ["e"], ["t"], perm=[1, 0, 2]), node("Softmax", ["t"], ["y"], axis=-1), node("ConstantOfShape", ["l"], ["f"]), node("Relu", ["f"], ["v"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, [None, 2, 4]), ("z", T.FLOAT, [None, 2, 4])], [("y", T.FLOAT, None), ("v", T.FLOAT, None)],
+                                 numbered(last=[3], fone=[1]), opset=17)
 
 
 def batches_model(op):
