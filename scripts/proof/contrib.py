@@ -61,7 +61,7 @@ def product(node, a, b, broadcast):
     if a is None or b is None or len(a) < 2 or len(b) < 2:
         return None
     a, b = ([dims[d] for d in node.lies(k, len(dims))] for k, dims in enumerate((a, b)))
-    batch = broadcast([a[:-2], b[:-2]])
+    batch = broadcast([a[:-2], b[:-2]], 2)
     return None if batch is None else (*batch, a[-2], b[-1])
 
 

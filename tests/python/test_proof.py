@@ -862,8 +862,8 @@ def batches_model(op):
     x, y = ["x"], ["z"]
     if op == "QLinearMatMul":
         x, y = ["x", "fs", "zero"], ["z", "fs", "zero", "fs", "zero"]
-    t, made = (T.FLOAT, T.FLOAT) if op == "MatMul" else (T.UINT8, T.INT32 if op == "MatMulInteger" else T.UINT8)
-    nodes = [h.make_node(op, x + y, ["m"]), h.make_node("Reshape", ["m", "to"], ["r"]), h.make_node("Squeeze", ["r", "last"], ["s"]), h.make_node("Transpose", ["m"], ["t"], perm=[0, 2, 1]),
+    t, made = (T.FLOAT, T.FLOAT) if op in ("MatMul", "FusedMatMul") else (T.UINT8, T.INT32 if op == "MatMulInteger" else T.UINT8)
+    nodes = [h.make_node(op, x + y, ["m"], domain="com.microsoft" if op == "FusedMatMul" else ""), h.make_node("Reshape", ["m", "to"], ["r"]), h.make_node("Squeeze", ["r", "last"], ["s"]), h.make_node("Transpose", ["m"], ["t"], perm=[0, 2, 1]),
              h.make_node("Identity", ["t"], ["u"])]
     return test_targets.model_of(nodes, [("x", t, [None, 12, 20]), ("z", t, [None, 20, 16]), ("to", T.INT64, [5])], [("s", made, [None, 2, 12, 16]), ("u", made, None)],
                                  numbered(last=[4], fs=0.5) + [h.make_tensor("zero", T.UINT8, [], [3])], opset=17)
@@ -918,7 +918,7 @@ def open_sizes(prog, tmp):
                   traced_model(), declared_model(), named_cut_model(), padded_model(), stale_model(), strided_model(), shared_model(), shared_out_model(), last_rows_model(),
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
-                  *map(batches_model, ("MatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
+                  *map(batches_model, ("MatMul", "FusedMatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
                   untyped_model(False), named_alike_model(), narrowed_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
