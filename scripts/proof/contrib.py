@@ -30,7 +30,7 @@ def made(node, types, broadcast):
     if node.op in IMAGES:
         return image(node, *IMAGES[node.op], types)
     if node.op == "FusedGemm":
-        return one(node, elem, gemm(node, x, of(1)[1]))
+        return one(node, next((t for t, _ in types if t), 0), gemm(node, x, of(1)[1]))
     if node.op in ("EmbedLayerNormalization", "QEmbedLayerNormalization"):
         return embedded(node, x, of(2)[1], of(8)[0] if node.op[0] == "Q" else of(2)[0])
     if node.op == "GatherBlockQuantized" and x and of(1)[1] is not None:
@@ -66,9 +66,10 @@ def product(node, a, b, broadcast):
 
 
 def gemm(node, a, b):
-    if a is None or b is None or len(a) != 2 or len(b) != 2:
+    """A matrix, also where of one of the two nothing is known."""
+    if any(dims is not None and len(dims) != 2 for dims in (a, b)):
         return None
-    return a[1 if node.attr("transA", 0) else 0], b[0 if node.attr("transB", 0) else 1]
+    return a and a[1 if node.attr("transA", 0) else 0], b and b[0 if node.attr("transB", 0) else 1]
 
 
 def joined(parts, axis):

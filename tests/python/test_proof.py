@@ -912,6 +912,14 @@ def narrowed_model():
                                  numbered(rows=[-1, 5], zero=[0], one=[1], three=[3], fzero=[[0.0]]), opset=17)
 
 
+def dense_model():
+    """A FusedGemm of what an op makes that nobody knows, of a matrix and a bias: the type is theirs, and the result a matrix of as many columns."""
+    node = test_targets.h.make_node
+    nodes = [node("Remembered", ["n"], ["v"], domain="acme"), node("FusedGemm", ["v", "fw", "fb"], ["g"], domain="com.microsoft", activation="Relu"),
+             node("Transpose", ["g"], ["t"], perm=[1, 0]), node("Sigmoid", ["t"], ["s"]), node("Transpose", ["s"], ["y"], perm=[1, 0])]
+    return test_targets.model_of(nodes, [("n", T.INT64, [1])], [("y", T.FLOAT, None)], numbered(fw=np.ones((16, 4)), fb=np.ones(4)), opset=17)
+
+
 def open_sizes(prog, tmp):
     """Sizes that are not known: both checkers find the problem of the file in the model."""
     for model in (cut_model(), last_model(), asked_model(), table_model(), best_model("ReduceMin"), repeated_model(), masked_model(), halves_model(), wide_model(),
@@ -919,7 +927,7 @@ def open_sizes(prog, tmp):
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
                   *map(batches_model, ("MatMul", "FusedMatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
-                  untyped_model(False), named_alike_model(), narrowed_model()):
+                  untyped_model(False), named_alike_model(), narrowed_model(), dense_model()):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
