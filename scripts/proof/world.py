@@ -219,7 +219,7 @@ class World:
             return {node.output[0]: types[0]}
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
-        if node.domain == "" and node.op in ("Flatten", "Tile", "Transpose") and types[0][1] is None:
+        if node.domain == "" and node.op in ("DepthToSpace", "Flatten", "SpaceToDepth", "Tile", "Transpose") and types[0][1] is None:
             return {node.output[0]: (types[0][0], self.unranked(node, types))}
         if node.domain == "" and node.op == "STFT" and types[0][1] is None:
             return {node.output[0]: (types[0][0], (None, None, self.bins(node), 2))}
@@ -253,10 +253,12 @@ class World:
         return None
 
     def unranked(self, node, types):
-        """Dims that a node names, of whatever it is given: Flatten makes two, a Transpose and a Tile as many as they list."""
+        """Dims that a node names, of whatever it is given: Flatten makes two, SpaceToDepth four, a Transpose and a Tile as many as they list."""
         if node.op == "Tile":
             times = types[1][1] or (0,)
             return (None,) * times[0] if 0 < times[0] <= PLENTY else None
+        if node.op in ("DepthToSpace", "SpaceToDepth"):
+            return (None,) * 4
         return (None, None) if node.op == "Flatten" else tuple(None for _ in node.attr("perm", [])) or None
 
     def bins(self, node):

@@ -912,6 +912,14 @@ def narrowed_model():
                                  numbered(rows=[-1, 5], zero=[0], one=[1], three=[3], fzero=[[0.0]]), opset=17)
 
 
+def blocks_model(op):
+    """A SpaceToDepth or DepthToSpace of what an op makes that nobody knows: it has four dims."""
+    node = test_targets.h.make_node
+    nodes = [node("Remembered", ["n"], ["v"], domain="acme"), node(op, ["v"], ["s"], blocksize=2), node("Transpose", ["s"], ["t"], perm=[0, 2, 3, 1]), node("Sigmoid", ["t"], ["u"]),
+             node("Transpose", ["u"], ["y"], perm=[0, 3, 1, 2])]
+    return test_targets.model_of(nodes, [("n", T.INT64, [1])], [("y", T.FLOAT, None)], opset=17)
+
+
 def dense_model():
     """A FusedGemm of what an op makes that nobody knows, of a matrix and a bias: the type is theirs, and the result a matrix of as many columns."""
     node = test_targets.h.make_node
@@ -927,7 +935,7 @@ def open_sizes(prog, tmp):
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
                   *map(batches_model, ("MatMul", "FusedMatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
-                  untyped_model(False), named_alike_model(), narrowed_model(), dense_model()):
+                  untyped_model(False), named_alike_model(), narrowed_model(), dense_model(), *map(blocks_model, ("DepthToSpace", "SpaceToDepth"))):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
