@@ -614,7 +614,7 @@ class Model:
         found = set()
         for n in self.nodes:
             read, made = [x for x in contents_read(n) if x], [o for o in n.output if o in self.computed]
-            if n.ends is None and any(x not in self.computed for x in read):
+            if n.ends is None and any(x not in self.computed or x not in self.contents for x in read):
                 found.update(o for o in made if (count := self.sizes.count.get(o)) is None or count > FOLLOWED or count * self.sizes.bits(o) > 8 * HELD)
             if n.op not in ("Shape", "Size") and any(x in found for x in read):
                 found.update(made)
