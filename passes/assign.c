@@ -119,10 +119,18 @@ static rl_status least_time(rl_plan *p, const budget *b, rl_solution *sol, rl_ou
 
 static bool is_op(const rl_graph *g, rl_node n, rl_op op) { return n.i != RL_NONE && rl_nod(g, n)->op == op; }
 
-/* Does the Transpose put the channels of an image that a Conv makes last?  Only images: no Conv of onnxruntime has the channels last in 3-D or 5-D tensors. */
+/* Does a convolution make v, or the bytes or floats that it is of? */
+static bool is_of_conv(const rl_graph *g, rl_value v) {
+    rl_node def = rl_val(g, v)->def;
+    while (is_op(g, def, RL_OP_QuantizeLinear) || is_op(g, def, RL_OP_DequantizeLinear)) def = rl_val(g, rl_nod(g, def)->in[0])->def;
+    return is_op(g, def, RL_OP_Conv) || is_op(g, def, RL_OP_QLinearConv);
+}
+
+/* Does the Transpose put the channels of an image that a convolution makes last?  Only images: none of onnxruntime's has the channels last in 3-D or 5-D
+ * tensors. */
 static bool behind_conv(const rl_graph *g, const rl_nodeinfo *n) {
     const rl_attr *perm = rl_attr_find(n, "perm");
-    if (!perm || perm->n != 4 || !is_op(g, rl_val(g, n->in[0])->def, RL_OP_Conv)) return false;
+    if (!perm || perm->n != 4 || !is_of_conv(g, n->in[0])) return false;
     for (uint32_t i = 0; i < perm->n; i++)
         if (perm->ints[i] != (i == 0 ? 0 : i + 1 == perm->n ? 1 : i + 1)) return false;
     return true;

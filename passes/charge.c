@@ -5,7 +5,7 @@
 
 enum {
     SHORT_RUN = 1024, /* bytes: what starting a copy takes is then a fifth of a Transpose of them */
-    FEW = 16,         /* elements, or times that one comes: it is then half of one */
+    FEW = 16,         /* elements, or times that one comes: it is then half of one; columns that a product has at once */
     ROW = 32,         /* bytes: what moves two groups past rows of as many takes no longer than two conversions; of fewer, three times one */
     NEAR = 4,         /* times that an element comes: a Resize then takes no longer than a Transpose */
     WORD = 4,         /* bytes: rows of fewer take as long as one where each is moved by itself */
@@ -178,6 +178,27 @@ rl_fused rl_fused_as(const rl_form *f) {
     return x;
 }
 
+/* Of a product with the weight on the left: how many columns it has at a time; 0: none of its own, or not known. */
+static int64_t columns(const rl_plan *p, const rl_oplegal *op, const rl_form *f) {
+    const uint8_t *seq = f->seq[2];
+    uint32_t last = 0;
+    int64_t n = 0;
+    while (last + 1 < RL_MAXGROUP && seq[last + 1] != RL_END) last++;
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        for (uint32_t i = 0; f->group[t] == seq[last] && i < op->token[t].natom[2]; i++) {
+            rl_dim size = p->cls.p[op->operand[2].cls].size[op->token[t].atom[2][i]];
+            if (!rl_dim_known(size)) return 0;
+            n = rl_mul(RL_MAX(n, 1), size);
+        }
+    return n;
+}
+
+/* A kernel takes FEW columns at once, or as long for fewer: which is seen where the conversions, small ones, take FIXED in any case. */
+static int64_t charge_left(const rl_plan *p, const rl_oplegal *op, const rl_form *f) {
+    int64_t tenths = p->target->charge[RL_WEIGHT_LEFT], n = columns(p, op, f), bits = rl_dtype_bits(rl_val(p->g, op->operand[2].tensor)->dtype);
+    return n && n < FEW && bytes_of(p, &p->cls.p[op->operand[2].cls], bits) < LARGE ? tenths * FEW / n : tenths;
+}
+
 /* The right operand, read transposed, is put in order anew each time: tenths of its own conversion, as tenths of the result's. */
 static int64_t charge_right(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t right) {
     if (f->seq[right][0] == RL_G_K || rl_nod(p->g, op->node)->op != RL_OP_MatMul) return 0;
@@ -209,7 +230,7 @@ static int64_t form_of_product(const rl_plan *p, const rl_oplegal *op, const rl_
         return (f->seq[x][0] == RL_G_K ? charge[RL_GEMM_TRANS_A] : 0) + (holds(f->seq[x], f->seq[2][0]) ? 0 : charge[RL_GEMM_TRANS_OUT]);
     }
     if (f->kind != RL_FORM_SWAPPED) return 0;
-    return two ? charge[RL_SWAPPED_PRODUCT] : charge[RL_WEIGHT_LEFT];
+    return two ? charge[RL_SWAPPED_PRODUCT] : charge_left(p, op, f);
 }
 
 static int64_t product(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {

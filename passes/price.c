@@ -250,6 +250,8 @@ static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, do
         if (wanted[k]) p->quick[k] = (rl_quick){0};
     RL_TRY(bound_some(p, cfg, wanted, false, limit, tmp));
     rl_plan_times(p, cfg, NULL, time, tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        if (wanted[k] && time[k].count == 0) p->quick[k] = (rl_quick){.known = true, .swaps = true}; /* nothing is quicker */
     for (uint32_t k = 0; k < p->ncomp; k++) p->swaps[k] = wanted[k] && p->quick[k].known && p->quick[k].bound >= enough_of(time[k].count, false);
     for (uint32_t k = 0; k < p->ncomp; k++)
         if (!p->swaps[k]) p->quick[k] = was[k];

@@ -28,7 +28,7 @@ class Charge:
     rule: str        # forms, after or last
     tenths: int      # forms: as it stands
     tokens: frozenset = frozenset()  # the marked ones, as their atoms at the pins
-    form: object = None              # tenths of a form, as (kind, sequences at all operands)
+    form: object = None              # tenths of a form, as (kind, sequences at all operands, columns of a product with the weight on the left, or 0)
 
 
 def of_op(problem, work, tokens, pinned, target):
@@ -176,9 +176,10 @@ def of_product(node, tokens, pinned, target, value, result, model):
         size = lambda name: math.prod(int(n) for n in model.sizes.guessed[name])
         return target["GEMM_TRANS_B"] * size(node.inp(k)) // max(size(result), 1)
 
-    def plain(kind, seqs):
+    def plain(kind, seqs, columns):
         if kind == "swapped":
-            return target["SWAPPED_PRODUCT"] if two else target["WEIGHT_LEFT"]
+            left, small = target["WEIGHT_LEFT"], (model.sizes.count.get(result) or 0) * model.sizes.bits(result) // 8 < LARGE
+            return target["SWAPPED_PRODUCT"] if two else left * FEW // columns if 0 < columns < FEW and small else left
         if kind == "fused":
             return target["FUSED_FLAG"] * flags(seqs)
         if kind != "gemm":
@@ -195,7 +196,7 @@ def of_product(node, tokens, pinned, target, value, result, model):
             other = node.op == "MatMul" and kind and (kind != "swapped" or not is_dequantized(model, node.inp(0)))
         return tenths + more if other else tenths
 
-    return Charge(value, "forms", of_bytes(stands, ""), form=lambda kind, seqs: of_bytes(plain(kind, seqs), kind))
+    return Charge(value, "forms", of_bytes(stands, ""), form=lambda kind, seqs, columns: of_bytes(plain(kind, seqs, columns), kind))
 
 
 def einsum_charge(name, tokens, two, target, sizes):
@@ -206,7 +207,7 @@ def einsum_charge(name, tokens, two, target, sizes):
     large = sizes.count.get(name) is not None and sizes.count[name] * sizes.bits(name) // 8 >= LARGE
     if ONE in sizes.dims[name] and large:
         stands = stands * target.rows.number.get("OTHER", 10) // 10
-    return Charge(name, "forms", stands, form=lambda kind, _: tenths if kind == "turned" else 0) if tenths else None
+    return Charge(name, "forms", stands, form=lambda kind, *_: tenths if kind == "turned" else 0) if tenths else None
 
 
 def is_fused(node):

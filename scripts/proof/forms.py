@@ -5,6 +5,7 @@ A form is a tuple of groups of tokens, and for each operand the sequence of thos
 """
 import dataclasses
 import itertools
+import math
 
 from onnx import TensorProto
 
@@ -13,6 +14,7 @@ from .einsum import works_of
 from .labels import AXIS, FREE, HEADS, K, LEAD, M, N, PIECES, SCALED_MATMUL, TRAIL, behind
 from .model import REFERS
 from .schemas import UNKNOWN
+from .symbols import known
 
 MAXTRAIL = 6  # of a product with a constant the first tokens may trail, or whole dims: 64 splits each (docs/proof.md)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -93,8 +95,14 @@ class Forms:
 
     def form(self, seqs, group, kind=""):
         """With the sequences of the pins alone, and what it is charged."""
-        tenths = self.charge.form(kind, seqs) if self.charge and self.charge.form else 0
+        tenths = self.charge.form(kind, seqs, self.columns(group, seqs[2][-1]) if kind == "swapped" else 0) if self.charge and self.charge.form else 0
         return tuple(group), tuple(tuple(s) for s, pinned in zip(seqs, self.pinned) if pinned), tenths
+
+    def columns(self, group, last):
+        """Of the result, behind the dim that the weight makes; 0: none of their own, or not known. last: their group."""
+        v = self.problem.values[self.problem.member[self.work.operands[2].tensor].value]
+        sizes = [self.problem.forest.size[v.units[a]] for g, (_, at) in zip(group, self.tokens) if g == last for a in at[2]]
+        return math.prod(int(s[0]) for s in sizes) if sizes and all(known(s) for s in sizes) else 0
 
     def plain(self):
         every = sorted(set(self.group))

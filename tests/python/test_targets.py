@@ -275,7 +275,7 @@ def charges(prog, tmp):
     for path in sorted((common.ROOT / "tests" / "text" / "target-generic").glob("*.rlt")):
         for i, case in enumerate(path.read_text().split("====\n")):
             graph, model, out, proof = tmp / "graph.rlt", tmp / "graph.onnx", tmp / "out.onnx", tmp / "out.proof"
-            graph.write_text(case[case.index("graph {"):case.index("----")])
+            graph.write_text(case[case.index("\ngraph "):case.index("----")])
             run(prog, "optimize", graph, "-o", model, "-q", "--disable", "normalize,fold,legal,dce")
             run(prog, "optimize", model, "-o", out, "-q", "--proof", proof)
             first = run(prog, "check-proof", proof, model, out)
