@@ -193,10 +193,12 @@ static int64_t columns(const rl_plan *p, const rl_oplegal *op, const rl_form *f)
     return n;
 }
 
-/* A kernel takes FEW columns at once, or as long for fewer: which is seen where the conversions, small ones, take FIXED in any case. */
+/* Few columns are seen where the conversions, small ones, take FIXED in any case. */
 static int64_t charge_left(const rl_plan *p, const rl_oplegal *op, const rl_form *f) {
-    int64_t tenths = p->target->charge[RL_WEIGHT_LEFT], n = columns(p, op, f), bits = rl_dtype_bits(rl_val(p->g, op->operand[2].tensor)->dtype);
-    return n && n < FEW && bytes_of(p, &p->cls.p[op->operand[2].cls], bits) < LARGE ? tenths * FEW / n : tenths;
+    const int64_t *charge = p->target->charge;
+    int64_t n = columns(p, op, f), bits = rl_dtype_bits(rl_val(p->g, op->operand[2].tensor)->dtype);
+    bool narrow = n && n < FEW && bytes_of(p, &p->cls.p[op->operand[2].cls], bits) < LARGE;
+    return RL_MAX(charge[RL_WEIGHT_LEFT], narrow ? charge[RL_LEFT_NARROW] / n : 0);
 }
 
 /* The right operand, read transposed, is put in order anew each time: tenths of its own conversion, as tenths of the result's. */

@@ -23,7 +23,8 @@
     X(GEMM_TRANS_B, "MatMul of two variables as a Gemm that reads the right one transposed; of that")                \
     X(GEMM_TRANS_OUT, "Gemm that makes its result transposed")                                                       \
     X(WEIGHT_LEFT, "MatMul with the weight on the left")                                                             \
-    X(OF_BYTES, "GEMM_TRANS_A, GEMM_TRANS_OUT and WEIGHT_LEFT where DequantizeLinear makes the weight: on top of it")                         \
+    X(LEFT_NARROW, "and with few columns behind, in a small result, if that is more; divided by these")              \
+    X(OF_BYTES, "GEMM_TRANS_A, GEMM_TRANS_OUT and WEIGHT_LEFT where DequantizeLinear makes the weight: on top of it") \
     X(SWAPPED_PRODUCT, "MatMul of two variables as the transposed product")                                          \
     X(CONCAT_LAST, "Concat or Split along the innermost dim, in short pieces")                                       \
     X(RUN_LAST, "Tile, Gather, Concat or Split along the innermost dim, in runs of few elements; divided by these")  \

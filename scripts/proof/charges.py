@@ -178,8 +178,10 @@ def of_product(node, tokens, pinned, target, value, result, model):
 
     def plain(kind, seqs, columns):
         if kind == "swapped":
-            left, small = target["WEIGHT_LEFT"], (model.sizes.count.get(result) or 0) * model.sizes.bits(result) // 8 < LARGE
-            return target["SWAPPED_PRODUCT"] if two else left * FEW // columns if 0 < columns < FEW and small else left
+            if two:
+                return target["SWAPPED_PRODUCT"]
+            small = (model.sizes.count.get(result) or 0) * model.sizes.bits(result) // 8 < LARGE
+            return max(target["WEIGHT_LEFT"], target["LEFT_NARROW"] // columns if 0 < columns < FEW and small else 0)
         if kind == "fused":
             return target["FUSED_FLAG"] * flags(seqs)
         if kind != "gemm":
