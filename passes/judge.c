@@ -86,8 +86,9 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
     out->shown = x->shown;
     bool reached = bytes_first ? x->bytes == x->bound_bytes && x->count == x->bound : x->count == x->bound;
     if (rl_by_objective(r, "time")) {
-        if (x->timed) out->time_bound = RL_MIN(rl_target_ns(r->target, x->time_bound), out->time_after);
         bool as_said = out->time_after <= rl_target_ns(r->target, x->time); /* what was written may be charged more than its form was */
+        if (as_said && x->timed) out->time_after = rl_target_ns(r->target, x->time); /* counted again, a weight on the left would be the file's own */
+        if (x->timed) out->time_bound = RL_MIN(rl_target_ns(r->target, x->time_bound), out->time_after);
         out->proved = x->timed && x->time == x->time_bound && as_said ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
     } else out->proved = reached || x->shown.open == 0 ? RL_PROVED_OPTIMAL : RL_PROVED_GAP;
     if (reached || !bytes_first) out->conv_bound = x->bound;
