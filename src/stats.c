@@ -270,8 +270,8 @@ static bool is_step(const rl_graph *g, const rl_nodeinfo *n, const bool *dead) {
         n = only_maker(g, v, dead);
         if (!n) return false;
         if (moves(g, n)) return true;
-        const rl_nodeinfo *q = is_onnx(n, "DequantizeLinear") ? only_maker(g, n->in[0], dead) : NULL;
-        if (q && is_onnx(q, "QuantizeLinear") && rl_op_has_scale_of(g, n, q)) { /* from one unit of bytes to the next (units.c) */
+        const rl_nodeinfo *q = n->op == RL_OP_DequantizeLinear ? only_maker(g, n->in[0], dead) : NULL;
+        if (q && q->op == RL_OP_QuantizeLinear && rl_op_has_scale_of(g, n, q)) { /* from one unit of bytes to the next (units.c) */
             v = q->in[0];
             continue;
         }
