@@ -39,6 +39,8 @@ rl_status rl_time_now(rl_pass_run *r, bool named, int64_t *time) {
     return RL_OK;
 }
 
+int64_t rl_steps_now(const rl_pass_run *r) { return rl_target_charges(r->target) ? rl_stats_steps(r->g) : 0; }
+
 /* Of two counts the smaller is better; 0: as good. */
 static int by(int64_t a, int64_t b) {
     return (a > b) - (a < b);
@@ -77,7 +79,7 @@ static void conclude(rl_pass_run *r, bool bytes_first) {
         x->time = x->stands_time;
     }
     out->conv_bound = out->bytes_bound = out->time_bound = 0;
-    int64_t steps = !rl_target_charges(r->target) ? 0 : out->changed ? rl_stats_steps(r->g) : out->steps_before;
+    int64_t steps = out->changed ? rl_steps_now(r) : out->steps_before;
     bool more = rl_stats_conversions(&out->after) - steps > x->count + x->outside;
     if (x->checked && more) x->why = unknown_order;
     if (!x->checked || more || out->conv_after > x->count) return;

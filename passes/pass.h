@@ -54,7 +54,7 @@ typedef struct {
     int64_t apart;                   /* nodes of other kinds that stand for a Transpose each (movement.c) */
     bool changed;                    /* false: the input is already as good; write its bytes */
     rl_stats before, after;          /* counted; equal where nothing changed */
-    int64_t steps_before;            /* rl_stats_steps of what was read */
+    int64_t steps_before;            /* rl_steps_now of what was read */
     struct { const char *pass; double seconds; } time[16];
     uint32_t ntime;
 } rl_outcome;
@@ -102,6 +102,7 @@ rl_status rl_normalize_einsums(rl_pass_run *r);
  * the result, from what out->before and the times say decides whether it is better (out->changed; if not, g keeps its bytes), and says what is proved of it. */
 bool rl_by_objective(const rl_pass_run *r, const char *name);
 rl_status rl_time_now(rl_pass_run *r, bool named, int64_t *time);
+int64_t rl_steps_now(const rl_pass_run *r); /* rl_stats_steps of g; 0 for a target that does not charge */
 void rl_judge(rl_pass_run *r);
 /* pick.c, after assign: does the count alone decide, of a graph of which copies may be carried out and counted (pipeline.c)? */
 bool rl_may_try(const rl_pass_run *r);

@@ -285,7 +285,7 @@ static rl_status reopen(rl_pass_run *r) {
 static rl_status improve(rl_pass_run *r) {
     int64_t time = 0;
     rl_stats_of(r->g, &r->out->before);
-    r->out->steps_before = rl_stats_steps(r->g);
+    r->out->steps_before = rl_steps_now(r);
     if (rl_by_objective(r, "time")) RL_TRY(rl_time_now(r, !rl_pass_disabled(r->opt, "normalize"), &time));
     r->out->time_before = time;
     RL_TRY(run_all(r));

@@ -143,9 +143,8 @@ rl_status rl_make_broadcast(rl_call *c, rl_dtype t, uint32_t nin, rl_tensor **ou
 
 /* From one class of numbers to the other at once; so a result is rounded once. */
 void rl_convert(rl_rt *rt, const rl_tensor *dst, const rl_tensor *src, bool saturate) {
-    walk w = {.nin = 1, .type = src->dtype, .made = dst->dtype, .t = {src, dst}, .saturate = saturate};
+    walk w = {.nin = 1, .type = src->dtype, .made = dst->dtype, .t = {src, dst}, .converts = true, .saturate = saturate};
     rl_tensor view[OPERANDS] = {*src, *dst};
     if (dst->dtype == src->dtype) rl_tensor_move(rt, dst, src);
-    else if (!rl_converts(dst->dtype) || !rl_converts(src->dtype)) rt->no_number |= rl_numel(dst) > 0;
     else if (rl_numel(dst)) run_walk(rt, &w, view);
 }

@@ -139,7 +139,7 @@ static inline uint16_t bits16(double value, int mant, int bias) {
 
 /* ---- runs ---- */
 
-enum { WIDE = 256 };
+enum { WIDE = 256, LOOKED_UP = 8 /* fewer elements take no longer than to look a loop up */ };
 typedef enum { SIGNED, UNSIGNED, FLOATING } class;
 typedef union { int64_t i[WIDE]; uint64_t u[WIDE]; double f[WIDE]; } wide;
 
@@ -242,10 +242,10 @@ static void store(rl_run r, class from, int64_t n, wide *w, bool saturate) {
 }
 
 void rl_convert_run(rl_run to, rl_run from, int64_t n, bool saturate) {
-    const rl_direct_run *d = to.step == 1 && from.step == 1 ? rl_direct_run_of(to.type, from.type) : NULL;
+    const rl_number_run *r = n >= LOOKED_UP && to.step == 1 && from.step == 1 ? rl_number_run_of(to.type, from.type) : NULL;
     wide w;
-    if (d) {
-        d->run(to.base + to.at * (int64_t)d->to_size, from.base + from.at * (int64_t)d->from_size, n);
+    if (r) {
+        r->run(to.base + to.at * (int64_t)r->to_size, from.base + from.at * (int64_t)r->from_size, n);
         return;
     }
     for (; n > 0; n -= WIDE) {

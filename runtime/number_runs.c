@@ -24,7 +24,7 @@ typedef union { float f; uint32_t i; } bits32;
 #include "number_runs.inc"
 #endif
 
-static const rl_direct_run *best(void) {
+static const rl_number_run *best(void) {
 #ifdef __x86_64__
     if (RL_HAS_AVX512) return avx512_runs;
     if (RL_HAS_AVX2) return avx2_runs;
@@ -32,8 +32,8 @@ static const rl_direct_run *best(void) {
     return any_runs;
 }
 
-const rl_direct_run *rl_direct_run_of(rl_dtype to, rl_dtype from) {
-    const rl_direct_run *all = best();
+const rl_number_run *rl_number_run_of(rl_dtype to, rl_dtype from) {
+    const rl_number_run *all = best();
     for (size_t i = 0; i < RL_LEN(any_runs); i++)
         if (all[i].to == to && all[i].from == from) return &all[i];
     return NULL;

@@ -127,9 +127,10 @@ static rl_status run_passes(rl_call *c, const rl_resize *r, const rl_resize_axis
         const rl_tensor *to = k == n - 1 ? y : rl_call_temp(c, x->dtype, x->rank, dim);
         for (uint32_t d = 0; d < x->rank; d++) *(d < i ? &outer : &inner) *= d == i ? 1 : dim[d];
         pass p = {&axis[i], rl_data(&now), rl_data(to), inner, rl_elem_bits(x->dtype) / 8, r->extrapolated, fill};
-        bool picks = r->mode == RL_RESIZE_NEAREST, lines = inner == 1 && (!picks || pick_line_of(p.size)), wide = x->dtype == RL_F64;
-        rl_range_fn *fn = picks ? (lines ? pick_line_of(p.size) : pick)
-                        : lines ? (wide ? blend_line_double : blend_line_float) : wide ? blend_double : blend_float;
+        bool picks = r->mode == RL_RESIZE_NEAREST, wide = x->dtype == RL_F64;
+        rl_range_fn *line = picks ? pick_line_of(p.size) : wide ? blend_line_double : blend_line_float;
+        bool lines = inner == 1 && line;
+        rl_range_fn *fn = lines ? line : picks ? pick : wide ? blend_double : blend_float;
         int64_t work = inner * axis[i].ntap * (lines ? dim[i] : 1);
         rl_parallel(c->rt, lines ? outer : outer * dim[i], RL_MAX(1, 16384 / RL_MAX(work, 1)), fn, &p);
         now = *to;
