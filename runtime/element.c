@@ -70,6 +70,28 @@ void rl_combine_element(rl_combine how, const rl_tensor *to, int64_t at, const r
     store(to, at, wide, &a);
 }
 
+/* ---- places that an index names ---- */
+
+rl_status rl_move_indexed(const rl_call *c, const rl_tensor *index, uint32_t axis, const rl_tensor *data, const rl_tensor *other, bool into, rl_combine how) {
+    int64_t at[RL_RANK] = {0}, first[RL_RANK], n = rl_numel(index), last = index->rank - 1, step = axis == last ? 0 : data->stride[last];
+    for (uint32_t i = 0; i < data->rank; i++)
+        if (i != axis && index->dim[i] > data->dim[i]) return rl_call_fail(c, RL_EMODEL, "dim %u of the indices is larger than the data's", i);
+    for (int64_t k = 0; k < n; k += index->dim[last]) {
+        memcpy(first, at, sizeof first);
+        first[axis] = 0;
+        int64_t line = rl_place(data, first), beside = rl_place(other, at);
+        for (int64_t i = 0; i < index->dim[last]; i++) {
+            int64_t place = ((const int64_t *)rl_data(index))[k + i];
+            RL_TRY(rl_call_place(c, &place, data->dim[axis]));
+            place = line + place * data->stride[axis] + i * step;
+            if (into) rl_combine_element(how, data, place, other, beside + i * other->stride[last]);
+            else rl_put_element(other, beside + i * other->stride[last], data, place);
+        }
+        rl_next_index((uint32_t)last, index->dim, at);
+    }
+    return RL_OK;
+}
+
 /* ---- sorting ---- */
 
 static void merge(int64_t *to, const int64_t *x, int64_t nx, const int64_t *y, int64_t ny, rl_compare_fn *compare, const void *arg) {

@@ -31,6 +31,11 @@ typedef enum { RL_PUT, RL_ADD, RL_MUL, RL_LEAST, RL_MOST } rl_combine;
 /* Element `at` of to = it combined with element k of from, of the same number type; rounded to the type once. */
 void rl_combine_element(rl_combine how, const rl_tensor *to, int64_t at, const rl_tensor *from, int64_t k);
 
+/* GatherElements and ScatterElements: each element of index (i64) is a place along the axis of data; its own place says the other coordinates there, and
+ * where its element of other is. That goes into data, combined with what is there, or comes from data. RL_EMODEL where an index is out of range, or a
+ * dim of index larger than data's; all have one rank, not 0. */
+rl_status rl_move_indexed(const rl_call *c, const rl_tensor *index, uint32_t axis, const rl_tensor *data, const rl_tensor *other, bool into, rl_combine how);
+
 /* Sorts n numbers; what compares equal keeps its order. The order is the same for the same input everywhere. */
 typedef int rl_compare_fn(const void *arg, int64_t a, int64_t b);
 void rl_sort(rl_arena *tmp, int64_t *x, int64_t n, rl_compare_fn *compare, const void *arg);

@@ -6,28 +6,11 @@
 
 rl_status rl_ref_gather_elements(rl_call *c) {
     uint32_t axis;
-    int64_t at[RL_RANK] = {0}, from[RL_RANK];
     RL_TRY(rl_call_need(c, 2));
     RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
     const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_as(c, 1, RL_I64);
     if (index->rank != x->rank) return rl_call_fail(c, RL_EMODEL, "indices of rank %u for rank %u", index->rank, x->rank);
-    for (uint32_t i = 0; i < x->rank; i++)
-        if (i != axis && index->dim[i] > x->dim[i]) return rl_call_fail(c, RL_EMODEL, "dim %u of the indices is larger than the data's", i);
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, x->rank, index->dim);
-    const int64_t *place = rl_data(index);
-    int64_t n = rl_numel(y), last = y->rank - 1, step = axis == last ? 0 : x->stride[last];
-    for (int64_t k = 0; k < n; k += y->dim[last]) {
-        memcpy(from, at, sizeof from);
-        from[axis] = 0;
-        int64_t line = rl_place(x, from);
-        for (int64_t i = 0; i < y->dim[last]; i++) {
-            int64_t j = place[k + i];
-            RL_TRY(rl_call_place(c, &j, x->dim[axis]));
-            rl_put_element(y, y->offset + k + i, x, line + j * x->stride[axis] + i * step);
-        }
-        rl_next_index((uint32_t)last, index->dim, at);
-    }
-    return RL_OK;
+    return rl_move_indexed(c, index, axis, x, rl_call_make(c, 0, x->dtype, x->rank, index->dim), false, RL_PUT);
 }
 
 rl_status rl_ref_gather_nd(rl_call *c) {

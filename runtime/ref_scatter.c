@@ -29,28 +29,13 @@ rl_status rl_ref_scatter_elements(rl_call *c) {
     uint32_t axis;
     rl_combine how;
     rl_tensor *y = NULL;
-    int64_t at[RL_RANK] = {0}, to[RL_RANK];
     RL_TRY(rl_call_need(c, 3));
     RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
     const rl_tensor *index = rl_call_as(c, 1, RL_I64), *from = rl_call_in(c, 2);
     RL_TRY(combine_of(c, from->dtype, &how));
     RL_TRY(copy_data(c, 2, &y));
     if (!rl_same_dims(index, from) || index->rank != y->rank) return rl_call_fail(c, RL_EMODEL, "indices, updates and data do not match");
-    for (uint32_t i = 0; i < y->rank; i++)
-        if (i != axis && index->dim[i] > y->dim[i]) return rl_call_fail(c, RL_EMODEL, "dim %u of the indices is larger than the data's", i);
-    int64_t n = rl_numel(index), last = y->rank - 1, step = axis == last ? 0 : y->stride[last];
-    for (int64_t k = 0; k < n; k += index->dim[last]) {
-        memcpy(to, at, sizeof to);
-        to[axis] = 0;
-        int64_t line = rl_place(y, to), source = rl_place(from, at);
-        for (int64_t i = 0; i < index->dim[last]; i++) {
-            int64_t place = ((const int64_t *)rl_data(index))[k + i];
-            RL_TRY(rl_call_place(c, &place, y->dim[axis]));
-            rl_combine_element(how, y, line + place * y->stride[axis] + i * step, from, source + i * from->stride[last]);
-        }
-        rl_next_index((uint32_t)last, index->dim, at);
-    }
-    return RL_OK;
+    return rl_move_indexed(c, index, axis, y, from, true, how);
 }
 
 /* Updates are indices' dims but the last, then the data's from `depth` on. */
