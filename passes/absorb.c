@@ -4,7 +4,8 @@
  *   x -> shuffle of channels -> Conv b            becomes   x -> Conv b'        b's weights permuted along the input's channels
  *   x -> shuffle -> depthwise Conv -> Relu -> Conv 1x1      the permutation goes through the depthwise one, its weights permuted
  *
- * Between there may be element-wise ops, BatchNormalization and pools; constants along the axis are permuted with it.  A Conv with
+ * Between there may be element-wise ops, BatchNormalization, pools, QuantizeLinear and DequantizeLinear; constants along the axis are
+ * permuted with it.  A weight may be stored as bytes, behind a DequantizeLinear, whose scales of that axis go along.  A Conv with
  * groups is passed where whole groups change places.  First everything is looked at and the edits are noted; they are
  * carried out when all that is asked has been agreed to.  A constant that somebody else reads too is not changed, since it would
  * be stored twice; but a bias is (exporters let all that are equal be one). */
@@ -27,6 +28,46 @@ static bool note(rl_absorber *a, rl_node n, uint32_t slot, uint32_t dim, const i
     if (rl_val(a->g, v)->nuse != 1 && c->rank > 1) return false;
     rl_push(a->tmp, a->edits, ((rl_absorb_edit){n, slot, dim, count, to, from}));
     return true;
+}
+
+/* Scales and zero points, of which there may be one for each place of the dim. */
+static bool note_scales(rl_absorber *a, rl_node n, uint32_t dim, const int64_t *to, uint32_t count, bool from) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    for (uint32_t i = 1; i < 3; i++) {
+        uint32_t rank = rl_has(rl_in(x, i)) ? rl_val(a->g, x->in[i])->rank : 0, axis;
+        if (rank == 0) continue;
+        if (rank != 1 || rl_attr_int(x, "block_size", 0) != 0 || !rl_op_axis(a->g, x, &axis)) return false;
+        if (axis == dim && rl_val(a->g, x->in[i])->dim[0] != 1 && !note(a, n, i, 0, to, count, from)) return false;
+    }
+    return true;
+}
+
+/* A constant, or what a DequantizeLinear makes of one for this reader alone. */
+static bool note_weight(rl_absorber *a, rl_node n, uint32_t slot, uint32_t dim, const int64_t *to, uint32_t count, bool from) {
+    for (;;) {
+        rl_value v = rl_in(rl_nod(a->g, n), slot);
+        if (!rl_has(v) || constant(a, v)) return note(a, n, slot, dim, to, count, from);
+        const rl_valinfo *x = rl_val(a->g, v);
+        if (x->def.i == RL_NONE || rl_op_class(rl_nod(a->g, x->def)->op) != RL_QDQ || x->nuse != 1 || x->is_output) return false;
+        n = x->def;
+        slot = 0;
+        if (!note_scales(a, n, dim, to, count, from)) return false;
+    }
+}
+
+/* The rows of a layer's weight, `dim` of it, and what there is one of for each. */
+static bool note_rows(rl_absorber *a, rl_node n, const rl_layer *l, uint32_t dim, const int64_t *to, uint32_t count, bool from) {
+    const rl_nodeinfo *x = rl_nod(a->g, n);
+    for (uint32_t i = 0; i < l->nrow; i++) {
+        const rl_valinfo *v = rl_has(rl_in(x, l->row[i])) ? rl_val(a->g, x->in[l->row[i]]) : NULL;
+        if (!v || v->rank == 0 || (v->rank == 1 && v->dim[0] == 1)) continue;
+        if (v->rank != 1 || !note(a, n, l->row[i], 0, to, count, from)) return false;
+    }
+    if (!note_weight(a, n, l->weight, dim, to, count, from)) return false;
+    if (l->bias == 0 || !rl_has(rl_in(x, l->bias))) return true;
+    const rl_valinfo *bias = rl_val(a->g, x->in[l->bias]);
+    if (bias->rank == RL_NORANK) return false;
+    return bias->rank == 0 || bias->dim[bias->rank - 1] == 1 || note_weight(a, n, l->bias, bias->rank - 1, to, count, from);
 }
 
 static const rl_permuted *find(const rl_absorber *a, rl_value v) {
@@ -55,20 +96,18 @@ static int64_t *group_order(rl_absorber *a, const rl_permuted *in, int64_t group
     return q;
 }
 
-static bool read_conv(rl_absorber *a, rl_node n, const rl_permuted *in) {
+static bool read_conv(rl_absorber *a, rl_node n, const rl_layer *l, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
-    const rl_const *w = constant(a, rl_in(x, 1));
+    const rl_valinfo *w = rl_val(a->g, x->in[l->weight]);
     int64_t groups = rl_attr_int(x, "group", 1);
-    if (in->axis != 1 || !w || w->rank < 3 || groups < 1 || in->n % groups) return false;
-    if (groups == 1) return note(a, n, 1, 1, in->p, in->n, false);
+    if (in->axis != 1 || w->rank == RL_NORANK || w->rank < 3 || !rl_dim_known(w->dim[0]) || groups < 1 || in->n % groups) return false;
+    if (groups == 1) return note_weight(a, n, l->weight, 1, in->p, in->n, false);
     int64_t c = in->n / groups, each = w->dim[0] / groups, *q = group_order(a, in, groups), *p = rl_new(a->tmp, int64_t, w->dim[0]);
     if (!q || w->dim[0] % groups) return false;
     for (uint32_t i = 0; i < in->n; i++)
         if (in->p[i] % c != i % c) return false; /* within the groups nothing moves */
     for (int64_t i = 0; i < w->dim[0]; i++) p[i] = q[i / each] * each + i % each;
-    uint32_t count = (uint32_t)w->dim[0];
-    if (!note(a, n, 1, 0, p, count, false) || (rl_has(rl_in(x, 2)) && !note(a, n, 2, 0, p, count, false))) return false;
-    return permute_value(a, x->out[0], 1, p, count);
+    return note_rows(a, n, l, 0, p, (uint32_t)w->dim[0], false) && permute_value(a, x->out[0], 1, p, (uint32_t)w->dim[0]);
 }
 
 static bool read_batchnorm(rl_absorber *a, rl_node n, const rl_permuted *in) {
@@ -97,13 +136,18 @@ static bool read_pointwise(rl_absorber *a, rl_node n, const rl_permuted *in, boo
     return true;
 }
 
-static bool read_product(rl_absorber *a, rl_node n, uint32_t slot, const rl_permuted *in) {
+/* The dim of a product's matrix that is its rows, one for each of the features that come out; the other is multiplied with what comes in. */
+static bool rows_of_product(const rl_absorber *a, const rl_nodeinfo *x, const rl_layer *l, uint32_t *rows) {
+    *rows = x->op == RL_OP_Gemm && rl_attr_int(x, "transB", 0) != 0 ? 0 : 1;
+    return rl_val(a->g, x->in[l->weight])->rank == 2;
+}
+
+static bool read_product(rl_absorber *a, rl_node n, const rl_layer *l, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
-    uint32_t rank = rl_val(a->g, in->v)->rank;
-    const rl_const *w = constant(a, rl_in(x, 1));
-    if (slot != 0 || !w || w->rank != 2 || in->axis != rank - 1) return false;
-    if (x->op == RL_OP_MatMul) return note(a, n, 1, 0, in->p, in->n, false);
-    return rl_attr_int(x, "transA", 0) == 0 && note(a, n, 1, rl_attr_int(x, "transB", 0) != 0, in->p, in->n, false);
+    uint32_t rows;
+    if (!rows_of_product(a, x, l, &rows) || in->axis != rl_val(a->g, in->v)->rank - 1) return false;
+    if (x->op == RL_OP_Gemm && rl_attr_int(x, "transA", 0) != 0) return false;
+    return note_weight(a, n, l->weight, 1 - rows, in->p, in->n, false);
 }
 
 /* Flatten, Reshape of [N,C,1,1] to [N,C]. */
@@ -117,20 +161,28 @@ static bool keeps_channels(const rl_absorber *a, const rl_nodeinfo *x, const rl_
     return true;
 }
 
+/* Does each element come from the one at its place?  What there is along the axis is permuted, too. */
+static bool goes_through(rl_absorber *a, rl_node n, const rl_permuted *in, bool from) {
+    switch (rl_op_class(rl_nod(a->g, n)->op)) {
+    case RL_POINTWISE: return read_pointwise(a, n, in, from);
+    case RL_QDQ: return rl_same(rl_nod(a->g, n)->in[0], in->v) && note_scales(a, n, in->axis, in->p, in->n, from);
+    default: return false;
+    }
+}
+
 static bool read_node(rl_absorber *a, rl_use u, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, u.node);
     if (u.slot >= x->nin || x->nout != 1) return false;
+    const rl_layer *l = rl_op_layer(x->op);
+    if (l) return u.slot == 0 && (l->is_conv ? read_conv(a, u.node, l, in) : read_product(a, u.node, l, in));
     switch (x->op) {
-    case RL_OP_Conv: return u.slot == 0 && read_conv(a, u.node, in);
     case RL_OP_BatchNormalization: return u.slot == 0 && read_batchnorm(a, u.node, in);
-    case RL_OP_MatMul: case RL_OP_Gemm: return read_product(a, u.node, u.slot, in);
     case RL_OP_MaxPool: case RL_OP_AveragePool: case RL_OP_GlobalAveragePool: case RL_OP_GlobalMaxPool:
-        return in->axis == 1 && permute_value(a, x->out[0], 1, in->p, in->n);
+    case RL_OP_ms_QLinearAveragePool: case RL_OP_ms_QLinearGlobalAveragePool:
+        return in->axis == 1 && rl_attr_int(x, "channels_last", 0) == 0 && permute_value(a, x->out[0], 1, in->p, in->n);
     case RL_OP_Reshape: case RL_OP_Flatten: case RL_OP_Squeeze:
         return u.slot == 0 && keeps_channels(a, x, in) && permute_value(a, x->out[0], 1, in->p, in->n);
-    default:
-        if (rl_op_class(x->op) != RL_POINTWISE) return false;
-        return find(a, x->out[0]) || (read_pointwise(a, u.node, in, false) && permute_value(a, x->out[0], in->axis, in->p, in->n));
+    default: return find(a, x->out[0]) || (goes_through(a, u.node, in, false) && permute_value(a, x->out[0], in->axis, in->p, in->n));
     }
 }
 
@@ -198,23 +250,15 @@ bool rl_absorb_in_readers(rl_absorber *a, rl_value y, uint32_t axis, const int64
 
 /* ---- the maker ---- */
 
-static bool make_conv(rl_absorber *a, rl_node n, const rl_permuted *out) {
+static bool make_conv(rl_absorber *a, rl_node n, const rl_layer *l, const rl_permuted *out) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
-    if (out->axis != 1 || rl_attr_int(x, "group", 1) != 1 || !note(a, n, 1, 0, out->p, out->n, true)) return false;
-    return !rl_has(rl_in(x, 2)) || note(a, n, 2, 0, out->p, out->n, true);
+    return out->axis == 1 && rl_attr_int(x, "group", 1) == 1 && note_rows(a, n, l, 0, out->p, out->n, true);
 }
 
-static bool make_product(rl_absorber *a, rl_node n, const rl_permuted *out) {
+static bool make_product(rl_absorber *a, rl_node n, const rl_layer *l, const rl_permuted *out) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
-    const rl_const *w = constant(a, rl_in(x, 1));
-    uint32_t rank = rl_val(a->g, out->v)->rank;
-    bool gemm = x->op == RL_OP_Gemm;
-    if (!w || w->rank != 2 || out->axis != rank - 1) return false;
-    if (!note(a, n, 1, gemm && rl_attr_int(x, "transB", 0) != 0 ? 0 : 1, out->p, out->n, true)) return false;
-    if (!gemm || !rl_has(rl_in(x, 2))) return true;
-    const rl_const *c = constant(a, x->in[2]);
-    if (!c) return false;
-    return c->rank == 0 || c->dim[c->rank - 1] == 1 || note(a, n, 2, c->rank - 1, out->p, out->n, true);
+    uint32_t rows;
+    return rows_of_product(a, x, l, &rows) && out->axis == rl_val(a->g, out->v)->rank - 1 && note_rows(a, n, l, rows, out->p, out->n, true);
 }
 
 static bool sole_reader(const rl_graph *g, rl_value v) {
@@ -228,15 +272,15 @@ static bool go_up(rl_absorber *a, rl_value v, uint32_t axis, const int64_t *p, u
         rl_permuted out = {v, axis, n, p};
         if (d.i == RL_NONE || rl_val(g, v)->is_output || rl_nod(g, d)->nout != 1 || (step && !sole_reader(g, v))) return false;
         const rl_nodeinfo *x = rl_nod(g, d);
-        if (x->op == RL_OP_Conv) return make_conv(a, d, &out);
-        if (x->op == RL_OP_MatMul || x->op == RL_OP_Gemm) return make_product(a, d, &out);
+        const rl_layer *l = rl_op_layer(x->op);
+        if (l) return l->is_conv ? make_conv(a, d, l, &out) : make_product(a, d, l, &out);
         rl_value next = RL_NOVALUE;
         for (uint32_t i = 0; i < x->nin; i++)
             if (rl_has(x->in[i]) && !rl_val(g, x->in[i])->data) next = rl_has(next) ? RL_NOVALUE : x->in[i];
-        if (rl_op_class(x->op) != RL_POINTWISE || !rl_has(next) || rl_val(g, next)->rank != rl_val(g, v)->rank) return false;
+        if (!rl_has(next) || rl_val(g, next)->rank != rl_val(g, v)->rank) return false;
         if (rl_val(g, next)->dim[axis] != (rl_dim)n) return false;
         out.v = next;
-        if (!read_pointwise(a, d, &out, true)) return false;
+        if (!goes_through(a, d, &out, true)) return false;
         v = next;
     }
     return false;

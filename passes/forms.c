@@ -411,7 +411,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
     } else if (op->picks) picker_form(p, op);
     else if (cls == RL_GATHER && rl_is_table(op)) table_forms(p, op);
     else if (op->part) einsum_forms(p, op);
-    else if (kind == RL_OP_Conv && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
+    else if (rl_op_is_conv(kind) && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
     else if (rl_op_heads(kind, 0)) heads_form(p, op);
     else if (!op->link && (cls == RL_OPAQUE || (cls == RL_POOL && op->label[0].role == RL_T_AXIS))) run_forms(p, op);
     else rl_plain_form(p, op);
@@ -440,7 +440,7 @@ static void fixed_operands(rl_plan *p, rl_oplegal *op) {
 /* A batch and channels of one atom each leave a Conv one configuration: it is fixed, as if it had no labels. */
 static bool has_no_choice(rl_plan *p, const rl_oplegal *op) {
     uint32_t most = 0, start, n;
-    if (op->fixed || op->link || rl_nod(p->g, op->node)->op != RL_OP_Conv || op->label[1].role != RL_T_FREE) return false;
+    if (op->fixed || op->link || !rl_op_is_conv(rl_nod(p->g, op->node)->op) || op->label[1].role != RL_T_FREE) return false;
     for (uint32_t l = 0; l < op->nlabel; l++)
         for (uint32_t o = 0; op->label[l].role == RL_T_FREE && o < op->noperand; o++) {
             label_run(p, op, &op->label[l], o, &start, &n);

@@ -176,22 +176,41 @@ void rl_label_pool(rl_labels *b) {
     }
 }
 
-/* Constant, of whole bytes, with `made` rows. */
+static bool has_whole_bytes(const rl_labels *b, rl_value v) {
+    const rl_const *c = rl_has(v) ? rl_eval_constant(b->g, v) : NULL;
+    return c && rl_dtype_bits(c->dtype) >= 8;
+}
+
+/* Constant, of whole bytes, with `made` rows; or what a DequantizeLinear makes of such. */
 static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank, rl_dim made) {
-    const rl_const *c = rl_has(rl_in(b->n, slot)) ? rl_eval_constant(b->g, b->n->in[slot]) : NULL;
-    return c && c->rank == rank && c->dim[0] == made && rl_dtype_bits(c->dtype) >= 8;
+    rl_value v = rl_in(b->n, slot);
+    const rl_valinfo *x = rl_has(v) ? rl_val(b->g, v) : NULL;
+    if (!x || x->rank != rank || x->dim[0] != made || !rl_can_permute_bytes(b->g, x)) return false;
+    if (x->data) return has_whole_bytes(b, v);
+    const rl_nodeinfo *n = rl_nod(b->g, x->def);
+    for (uint32_t k = 1; k < n->nin; k++)
+        if (rl_has(n->in[k]) && !has_whole_bytes(b, n->in[k])) return false;
+    return has_whole_bytes(b, n->in[0]);
+}
+
+/* A number, or one for each of `made`. */
+static bool rows_at_hand(const rl_labels *b, uint32_t slot, rl_dim made) {
+    rl_value v = rl_in(b->n, slot);
+    return !rl_has(v) || (has_whole_bytes(b, v) && (rl_val(b->g, v)->rank == 0 || (rl_val(b->g, v)->rank == 1 && (rl_val(b->g, v)->dim[0] == 1 || rl_val(b->g, v)->dim[0] == made))));
 }
 
 /* A Conv reads and makes its channels in any order, which its weights are then stored in, and the dims of its batch; a depthwise one makes
  * both in the order in which it reads them.  The image stays as it is. Labels: N, C, M (not of a depthwise one), then the image's dims. */
 static void conv(rl_labels *b) {
+    const rl_layer *w = rl_op_layer(b->n->op);
     uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
     int64_t groups = rl_attr_int(b->n, "group", 1);
     b->op->noperand = b->nlabel = 0;
     b->ok = rank >= 3 && rank <= RL_MAXGROUP - 1 && rl_labels_rank(b, b->n->out[0]) == rank && b->n->nout == 1;
     if (!b->ok) return;
     rl_dim channels = rl_val(b->g, b->n->in[0])->dim[1], made = rl_val(b->g, b->n->out[0])->dim[1];
-    b->ok = weights_at_hand(b, 1, rank, made) && (!rl_has(rl_in(b->n, 2)) || weights_at_hand(b, 2, 1, made));
+    b->ok = weights_at_hand(b, w->weight, rank, made) && (!rl_has(rl_in(b->n, w->bias)) || weights_at_hand(b, w->bias, 1, made));
+    for (uint32_t i = 0; i < w->nrow; i++) b->ok &= rows_at_hand(b, w->row[i], made);
     if (!b->ok) return;
     bool depthwise = groups > 1 && channels == groups && made == groups;
     b->ok = (groups == 1 || depthwise) && rl_dim_known(channels);
@@ -234,7 +253,7 @@ void rl_label_opaque(rl_labels *b) {
         return;
     }
     in_own_orders(b);
-    if (!b->ok && b->n->op == RL_OP_Conv) conv(b);
+    if (!b->ok && rl_op_is_conv(b->n->op)) conv(b);
 }
 
 /* No demand: lower.c writes it from any form, or it is fixed. */

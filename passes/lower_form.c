@@ -107,7 +107,7 @@ static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dim
 
 static bool dropped(const rl_opwriter *w, uint32_t dim, uint32_t o) {
     rl_dimspan s = w->dim[dim];
-    bool may = w->op->operand[o].out || w->op->link || w->n->op == RL_OP_Conv || w->cls == RL_GATHER;
+    bool may = w->op->operand[o].out || w->op->link || rl_op_is_conv(w->n->op) || w->cls == RL_GATHER;
     if (s.label) return may && w->op->label[s.label - 1].dim[o] < 0;
     return s.to > s.from && may && rl_opwriter_label(w, s.from)->dim[o] < 0 && rl_opwriter_label(w, s.from)->role != RL_T_PIECES;
 }
@@ -354,7 +354,7 @@ static void drop_last_ones(rl_opwriter *w) {
 /* ---- the dims ---- */
 
 bool rl_opwriter_choose_dims(rl_opwriter *w) {
-    if (w->n->op == RL_OP_Conv) return conv_dims(w);
+    if (rl_op_is_conv(w->n->op)) return conv_dims(w);
     rl_dimspan best[RL_MAXDIMS], d[RL_MAXDIMS];
     uint32_t nbest = 0, cost = RL_NONE, n;
     for (uint32_t o = 0; o < w->op->noperand && cost > 0; o++) {

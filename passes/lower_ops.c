@@ -142,22 +142,46 @@ static const int64_t *label_places(const rl_opwriter *w, uint32_t label, uint32_
     return p;
 }
 
-/* Stores input `slot` with the elements along dim in the order of the label's channels. */
+/* v with the elements along dim in another order; what a DequantizeLinear makes of constants comes from another one. */
+static rl_value permuted(rl_lower *l, rl_value v, uint32_t dim, uint32_t n, const int64_t *p) {
+    rl_graph *g = l->g;
+    if (rl_val(g, v)->data) return rl_graph_permuted(g, v, dim, n, p);
+    const rl_valinfo x = *rl_val(g, v);
+    const rl_nodeinfo old = *rl_nod(g, x.def);
+    rl_value in[3], y = rl_graph_value(g, rl_graph_fresh_name(g, x.name ? x.name : "rl"));
+    rl_graph_set_type(g, y, x.dtype, x.rank, x.dim);
+    for (uint32_t i = 0; i < old.nin; i++) {
+        uint32_t axis;
+        bool each = i == 0 || (rl_has(old.in[i]) && rl_val(g, old.in[i])->rank == 1 && rl_val(g, old.in[i])->dim[0] != 1);
+        bool along = each && (i == 0 || (rl_op_axis(g, &old, &axis) && axis == dim));
+        in[i] = along ? rl_graph_permuted(g, old.in[i], i == 0 ? dim : 0, n, p) : old.in[i];
+    }
+    rl_node made = rl_lower_node(l, old.op, rl_graph_fresh_name(g, "rl_dequantize"), old.nin, in, 1, &y);
+    rl_nod(g, made)->since = old.since;
+    rl_graph_set_attrs(g, made, old.attr, old.nattr);
+    return y;
+}
+
+/* Stores input `slot` with the elements along dim in the order of the label's channels; one element is there for all. */
 static void permute_input(rl_opwriter *w, uint32_t slot, uint32_t dim, uint32_t label, uint32_t o) {
     uint32_t n;
     const int64_t *p = label_places(w, label, o, &n);
     bool moved = false;
     for (uint32_t i = 0; i < n; i++) moved |= p[i] != i;
-    if (moved && rl_has(w->in[slot])) w->in[slot] = rl_graph_permuted(w->l->g, w->in[slot], dim, n, p);
+    if (!moved || slot >= w->nin || !rl_has(w->in[slot])) return;
+    const rl_valinfo *v = rl_val(w->l->g, w->in[slot]);
+    if (v->rank > 0 && v->dim[dim] != 1) w->in[slot] = permuted(w->l, w->in[slot], dim, n, p);
 }
 
 /* Operand 0 is x, 1 is y; of a depthwise Conv the channels are one label of both. */
 static void conv_weights(rl_opwriter *w) {
+    const rl_layer *of = rl_op_layer(w->n->op);
     bool depthwise = w->op->label[2].role != RL_T_FREE;
     uint32_t made = depthwise ? 1 : 2;
-    if (!depthwise) permute_input(w, 1, 1, 1, 0);
-    permute_input(w, 1, 0, made, 1);
-    if (w->nin > 2) permute_input(w, 2, 0, made, 1);
+    if (!depthwise) permute_input(w, of->weight, 1, 1, 0);
+    permute_input(w, of->weight, 0, made, 1);
+    permute_input(w, of->bias, 0, made, 1);
+    for (uint32_t i = 0; i < of->nrow; i++) permute_input(w, of->row[i], 0, made, 1);
 }
 
 static void plain(rl_lower *l, rl_oplegal *op) {
@@ -169,7 +193,7 @@ static void plain(rl_lower *l, rl_oplegal *op) {
     if (!rl_opwriter_choose_dims(&w) || !rl_opwriter_place_labels(&w)) l->failed = true;
     if (l->failed) return;
     start_inputs(&w);
-    if (copy.op == RL_OP_Conv && !l->failed) conv_weights(&w);
+    if (rl_op_is_conv(copy.op) && !l->failed) conv_weights(&w);
     for (uint32_t o = 0; o < op->noperand && !l->failed; o++)
         if (!op->operand[o].out) w.in[op->operand[o].slot] = operand_value(&w, o);
     if (!l->failed) forget_leading_ones(&w);

@@ -253,6 +253,17 @@ uint32_t rl_turned_dim(rl_turned t, uint32_t rank, uint32_t i) {
     return last ? rank - 1 : t.batch ? 0 : rank - 2;
 }
 
+const rl_layer *rl_op_layer(rl_op op) {
+    static const rl_layer all[] = {{RL_OP_Conv, true, 1, 2, 0, {0}},
+                                   {RL_OP_QLinearConv, true, 3, 8, 2, {4, 5}},
+                                   {RL_OP_MatMul, false, 1, 0, 0, {0}},
+                                   {RL_OP_QLinearMatMul, false, 3, 0, 2, {4, 5}},
+                                   {RL_OP_Gemm, false, 1, 2, 0, {0}}};
+    for (size_t i = 0; i < RL_LEN(all); i++)
+        if (all[i].op == op) return &all[i];
+    return NULL;
+}
+
 const rl_scaled *rl_op_scaled(rl_op op) {
     static const rl_scaled all[] = {{RL_OP_MatMulInteger, 2, {{0, 1}, {2, 3}}, 0, {0}},
                                     {RL_OP_QLinearMatMul, 3, {{0, 3}, {1, 4}, {2, 5}}, 2, {6, 7}},

@@ -26,7 +26,7 @@
  *   MOVE        moves data only, one-to-one: Transpose Reshape Flatten Squeeze Unsqueeze Identity
  *   SHAPE       Shape, Size: looks at dims, not at data
  *   OPAQUE      logical order on every operand; Attention and RotaryEmbedding of [B,heads,S,size] are also written on [B,S,heads*size];
- *               what batch and channels of a Conv of constant weights are made of comes in any order
+ *               what batch and channels of a Conv or QLinearConv of constant weights are made of comes in any order
  *
  * roles: words `axis=-1` (attribute with its default), `axis@1` (constant input 1), `axes`, `18+axes@1` (from opset 18 on
  * an input), `keepdims=1`.  A later word with a version wins from that version on. */
@@ -89,6 +89,13 @@ bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodein
 typedef struct { bool swapped, batch; } rl_turned;
 rl_turned rl_op_turned(const rl_nodeinfo *n, uint32_t input);
 uint32_t rl_turned_dim(rl_turned t, uint32_t rank, uint32_t i);
+
+/* What multiplies by weights: the inputs that are the weight and its bias (0: it has none), and those of one element, or of one for each row of the
+ * weight (of a convolution, each filter). */
+typedef struct { rl_op op; bool is_conv; uint8_t weight, bias, nrow, row[2]; } rl_layer;
+/* NULL: it is none. */
+const rl_layer *rl_op_layer(rl_op op);
+static inline bool rl_op_is_conv(rl_op op) { return rl_op_layer(op) && rl_op_layer(op)->is_conv; }
 
 /* A product of scaled integers: the inputs that belong to A and to B, in pairs, the matrices first; and others.
  *   QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero)    pairs 0 3, 1 4, 2 5; others 6, 7 */

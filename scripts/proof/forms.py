@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from .charges import einsum_charge, is_dequantized, of_op
 from .einsum import works_of
-from .labels import AXIS, FREE, HEADS, K, LEAD, M, N, PIECES, SCALED_MATMUL, TRAIL, behind
+from .labels import AXIS, CONVS, FREE, HEADS, K, LEAD, M, N, PIECES, SCALED_MATMUL, TRAIL, behind
 from .model import REFERS
 from .schemas import UNKNOWN
 from .symbols import known
@@ -297,7 +297,7 @@ def shapes_of_einsum(problem, node, works, charges):
 def has_no_choice(problem, work):
     """A Conv whose batch and channels are one atom each has one configuration."""
     free = [lab for lab in work.labels if lab.role == FREE]
-    return work.node.op == "Conv" and bool(free) and all(len(runs(problem, work, lab, o)) < 2 for lab in free for o in lab.at)
+    return work.node.op in CONVS and bool(free) and all(len(runs(problem, work, lab, o)) < 2 for lab in free for o in lab.at)
 
 
 def shape_of_op(problem, i, node, charges):

@@ -32,6 +32,7 @@ ROWS_MS = {"QGemm": (3, (1, 2, 7, 8)), "DynamicQuantizeMatMul": (1, ()), "MatMul
            "SkipLayerNormalization": (None, ()), "SkipSimplifiedLayerNormalization": (None, ())}
 # Products of integers: input B, the zero points of A and B, and other inputs. Where each of these is one number, B can stand left.
 SCALED_MATMUL = {"MatMulInteger": (1, (2, 3), ()), "QLinearMatMul": (3, (2, 5), (1, 4, 6, 7)), "MatMulIntegerToFloat": (1, (4, 5), (2, 3, 6))}
+CONVS = {"Conv": (1, 2, ()), "QLinearConv": (3, 8, (4, 5))}  # inputs: the weight, the bias, and numbers that may be one for each filter
 HEADS = {"Attention": 3, "RotaryEmbedding": 1}  # inputs that may have their heads behind the sequence
 MAXRANK = 24
 MAXLABEL = 32
@@ -625,13 +626,14 @@ class Builder:
                 raise Fixed
 
     def conv(self):
-        """Channels are read and made in any order, which constant weights are stored in; a depthwise one makes them as it reads them, as each does the
-        dims of its batch.
-        What an op that stays (DequantizeLinear) makes of constants is not stored anew."""
+        """Channels are read and made in any order, which constant weights are stored in, or what a DequantizeLinear makes them of; a depthwise one
+        makes them as it reads them, as each does the dims of its batch."""
         n = self.node
+        weight, bias, rows = CONVS[n.op]
         rank = len(self.dims(n.inp(0)))
-        at_hand = lambda slot, r: n.inp(slot) in self.model.stored and len(self.dims(n.inp(slot))) == r
-        if not 3 <= rank <= 5 or len(self.dims(n.out(0))) != rank or not at_hand(1, rank) or (n.inp(2) and not at_hand(2, 1)):
+        if not 3 <= rank <= 5 or len(self.dims(n.out(0))) != rank or not self.at_hand(n.inp(weight), rank) or (n.inp(bias) and not self.at_hand(n.inp(bias), 1)):
+            raise Fixed
+        if not all(self.has_bytes(n.inp(k)) and len(self.dims(n.inp(k))) < 2 for k in rows if n.inp(k)):
             raise Fixed
         groups, read, made = n.attr("group", 1), self.dims(n.inp(0))[1], self.dims(n.out(0))[1]
         depthwise = groups > 1 and known(read) and known(made) and read[0] == made[0] == groups
@@ -648,6 +650,23 @@ class Builder:
             lab = self.label(AXIS, len(self.work.labels))
             for o in (x, y):
                 self.put(lab, o, d)
+
+    def has_bytes(self, name):
+        return name in self.model.stored and self.model.sizes.bits(name) >= 8
+
+    def at_hand(self, name, rank):
+        """Is it constant, of whole bytes, or does a DequantizeLinear make it of such, with scales for all or for each place of one dim? A Transpose
+        of what that makes for it alone is stored."""
+        if len(self.dims(name)) != rank:
+            return False
+        made = self.model.made.get(name)
+        while made is not None and self.model.turned(made) is not None:
+            made = self.model.made[made.inp(0)]
+        if name in self.model.stored:
+            return self.has_bytes(name)
+        if made is None or (made.op, made.domain) != ("DequantizeLinear", "") or made.attr("block_size", 0) or name in self.model.graph.outputs:
+            return False
+        return all(self.has_bytes(x) for x in made.input if x) and all(len(self.dims(x)) < 2 for x in made.input[1:] if x)
 
     def heads(self):
         """Attention and its kin on [B, heads, S, size] may have the heads behind S, as operands of three dims; the outputs that have no
@@ -702,7 +721,7 @@ TABLE = (
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
     ({"GatherElements"}, Builder.elements), ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
-    (set(ROWS), Builder.scaled_matmul), ({"DynamicQuantizeLinear"}, Builder.whole), ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), ({"Conv"}, Builder.conv),
+    (set(ROWS), Builder.scaled_matmul), ({"DynamicQuantizeLinear"}, Builder.whole), ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), (set(CONVS), Builder.conv),
     ({"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}, Builder.norm),
     ({"MatMul"}, Builder.matmul), ({"Gemm"}, Builder.gemm), ({"Shape", "Size"}, Builder.shape),
 )

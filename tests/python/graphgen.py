@@ -907,6 +907,17 @@ class Generator:
                       mag=8, exact=True, frac=1, **kw)
         return w if perm == sorted(perm) and self.chance(0.8) else self.transpose(w, perm)
 
+    def quantized_conv(self, v, scale, zero):
+        """QLinearConv of bytes, of which each filter has a scale, or all."""
+        c, out, k = v.shape[1].a, self.r.randint(1, 4), self.r.choice([1, 1, 3])
+        rows = [] if self.chance(0.5) else [out]
+        each = [self.const(np.asarray(self.np.choice([0.5, 1.0], rows), np.float32)), self.const(self.np.integers(0, 1, rows), "i8")]
+        bias = [self.const(self.np.integers(-3, 4, [out]), "i32")] if self.chance(0.5) else []
+        w = self.const(self.np.integers(-3, 4, [out, c, k, k]), "i8")
+        y = self.emit("QLinearConv", [v, scale, zero, w, *each, scale, zero, *bias], (v.shape[0], fixed(out), *v.shape[2:]), dtype="i8", mag=130, exact=True, frac=0,
+                      pads=[k // 2] * 4)
+        return self.emit("DequantizeLinear", [y, scale, zero], y.shape, dtype="f", mag=260, exact=True, frac=0)
+
     def op_quantized_weight(self):
         """Q and DQ around an op, its weight through DequantizeLinear."""
         self.need(self.opset >= 10)
@@ -914,6 +925,8 @@ class Generator:
         if self.chance(0.6):
             scale, zero = self.const(np.float32(self.r.choice([1, 2]))), self.const(np.array(self.r.randint(0, 3)), "i8")
             v = self.emit("QuantizeLinear", [v, scale, zero], v.shape, dtype="i8", mag=130, exact=True, frac=0)
+            if v.rank == 4 and v.shape[1].static and self.chance(0.4):
+                return self.quantized_conv(v, scale, zero)
             v = self.emit("DequantizeLinear", [v, scale, zero], v.shape, dtype="f", mag=260, exact=True, frac=0)
         if v.rank == 4 and v.shape[1].static and self.chance(0.6):
             c, k, out = v.shape[1].a, self.r.choice([1, 1, 3]), self.r.randint(1, 4)

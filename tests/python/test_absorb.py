@@ -4,8 +4,8 @@
   test_absorb.py [--count N] [--seed FIRST]
 
 Layers: Conv (plain, depthwise, with groups), BatchNormalization, element-wise ops with and without constants along the channels, x * sigmoid(x),
-pools, residual sums, then Gemm and MatMul. Permutations: Gather, channel shuffle, Split and Concat in another order, Focus, blocks that
-half of the channels go by. Data and weights are small integers, so that sums are exact in any order wherever no Sigmoid is met and
+pools, residual sums, then Gemm and MatMul; in some networks weights and data in bytes, of one scale or one for each channel, and QLinearConv.
+Permutations: Gather, channel shuffle, Split and Concat in another order, Focus, blocks that half of the channels go by. Data and weights are small integers, so that sums are exact in any order wherever no Sigmoid is met and
 results are far below what a float counts to.
 """
 import sys
@@ -23,16 +23,17 @@ import common
 class Network:
     def __init__(self, seed):
         self.r = np.random.default_rng([7, seed])
-        self.nodes, self.consts, self.exact = [], [], True
+        self.nodes, self.consts, self.of_bytes, self.exact = [], [], [], True
         self.c, self.size, self.now = int(self.r.choice([4, 6, 8, 12])), 8, "x"
+        self.bytes = self.r.random() < 0.4
         self.first = (1, self.c, self.size, self.size)
         for _ in range(int(self.r.integers(3, 10))):
-            getattr(self, str(self.r.choice(IMAGE)))()
+            getattr(self, str(self.r.choice(IMAGE + BYTES * self.bytes)))()
         if self.r.random() < 0.5:
             self.head()
         self.outputs = [self.now]
         if self.r.random() < 0.15:
-            self.outputs.append(str(self.r.choice([o for n in self.nodes[:-1] for o in n.output] or [self.now])))
+            self.outputs.append(str(self.r.choice([o for n in self.nodes[:-1] for o in n.output if o not in self.of_bytes] or [self.now])))
         self.outputs = list(dict.fromkeys(self.outputs))
 
     def const(self, shape, low=-2, high=3, dtype=np.float32, values=None):
@@ -46,9 +47,21 @@ class Network:
         self.nodes.append(helper.make_node(op, list(inputs), [name], **attrs))
         return name
 
+    def scales(self, n):
+        """A scale and a zero point for all, or one for each of n."""
+        each = () if self.r.random() < 0.5 else (n,)
+        return each, [self.const(each, 1, 4), self.const(each, 0, 2, np.int8)]
+
+    def weight(self, *shape):
+        if not self.bytes or self.r.random() < 0.3:
+            return self.const(shape)
+        axis = int(self.r.integers(0, len(shape)))
+        each, of = self.scales(shape[axis])
+        return self.add("DequantizeLinear", self.const(shape, dtype=np.int8), *of, **({"axis": axis} if each else {}))
+
     def conv(self, groups=1, out=None):
         out, k = out or int(self.r.choice([4, 6, 8, 12])), int(self.r.choice([1, 3]))
-        ins = [self.now, self.const((out, self.c // groups, k, k))] + ([self.const(out)] if self.r.random() < 0.5 else [])
+        ins = [self.now, self.weight(out, self.c // groups, k, k)] + ([self.weight(out)] if self.r.random() < 0.5 else [])
         self.now, self.c = self.add("Conv", *ins, group=groups, pads=[k // 2] * 4), out
 
     def depthwise(self):
@@ -76,11 +89,34 @@ class Network:
         self.conv(out=c)
         self.now = self.add("Add", self.now, before)
 
+    def quantized(self):
+        if self.exact:  # what was rounded another way before would be another byte
+            each, of = self.scales(self.c)
+            at = {"axis": 1} if each else {}
+            self.of_bytes.append(self.add("QuantizeLinear", self.now, *of, **at))
+            self.now = self.add("DequantizeLinear", self.of_bytes[-1], *of, **at)
+
+    def qlinear(self):
+        if not self.exact:
+            return
+        of = [self.const((), 1, 4), self.const((), 0, 2, np.int8)]
+        out = int(self.r.choice([4, 6, 8, 12]))
+        rows = [self.const(each, 1, 3) if i == 0 else self.const(each, 0, 1, np.int8) for each in [() if self.r.random() < 0.5 else (out,)] for i in range(2)]
+        bias = [self.const(out, dtype=np.int32)] if self.r.random() < 0.5 else []
+        self.of_bytes.append(self.add("QuantizeLinear", self.now, *of))
+        if self.r.random() < 0.5:
+            self.of_bytes.append(self.permuted(self.of_bytes[-1]))
+        self.of_bytes.append(self.add("QLinearConv", self.of_bytes[-1], *of, self.const((out, self.c, 1, 1), dtype=np.int8), *rows, *of, *bias))
+        self.now, self.c = self.add("DequantizeLinear", self.of_bytes[-1], *of), out
+
     def pool(self):
         self.now = self.add("MaxPool", self.now, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
 
+    def permuted(self, x):
+        return self.add("Gather", x, self.const(0, dtype=np.int64, values=self.r.permutation(self.c)), axis=1)
+
     def gather(self):
-        self.now = self.add("Gather", self.now, self.const(0, dtype=np.int64, values=self.r.permutation(self.c)), axis=1)
+        self.now = self.permuted(self.now)
 
     def shuffle(self):
         ints = lambda *d: self.const(0, dtype=np.int64, values=d)
@@ -127,13 +163,13 @@ class Network:
         self.now = self.add("Flatten", self.add("GlobalMaxPool", self.now))
         for _ in range(int(self.r.integers(1, 4))):
             if self.r.random() < 0.6:
-                self.now = self.add("Gather", self.now, self.const(0, dtype=np.int64, values=self.r.permutation(self.c)), axis=1)
+                self.gather()
             n, flip = int(self.r.choice([3, 5, 6])), bool(self.r.random() < 0.5)
             if self.r.random() < 0.5:
-                self.now = self.add("MatMul", self.now, self.const((self.c, n)))
+                self.now = self.add("MatMul", self.now, self.weight(self.c, n))
             else:
                 bias = [self.const((n,) if self.r.random() < 0.5 else (1, n))] if self.r.random() < 0.6 else []
-                self.now = self.add("Gemm", self.now, self.const((n, self.c) if flip else (self.c, n)), *bias, transB=int(flip))
+                self.now = self.add("Gemm", self.now, self.weight(*((n, self.c) if flip else (self.c, n))), *bias, transB=int(flip))
             self.c = n
             if self.r.random() < 0.5:
                 self.now = self.add("Relu", self.now)
@@ -145,6 +181,7 @@ class Network:
 
 
 IMAGE = ["conv", "conv", "depthwise", "grouped", "norm", "unary", "scale", "silu", "residual", "pool", "gather", "gather", "shuffle", "shuffle", "swap", "units", "focus"]
+BYTES = ["quantized", "qlinear"]
 
 
 def job(args):
