@@ -188,17 +188,16 @@ static rl_status cuda_convert(rl_rt *rt, const rl_desc *to, void *out, const rl_
 /* Has a kernel met an index out of range? */
 static rl_status check_wrong(rl_rt *rt, state *s) {
     uint32_t node, none = 0;
-    if (!s->graph) return RL_OK; /* no kernel looks for it */
     RL_TRY(rl_gpu_get(s->g, &node, s->wrong, sizeof node));
     if (!node) return RL_OK;
     RL_TRY(rl_gpu_put(s->g, s->wrong, &none, sizeof none));
     return rl_fail(rt->ctx, RL_EMODEL, "%s: an index is out of range", rl_node_label(rl_nod(s->graph, (rl_node){node - 1})).s);
 }
 
+/* To fetch what a kernel may have met is to wait for the stream. */
 static rl_status cuda_sync(rl_rt *rt) {
     state *s = rt->state;
-    RL_TRY(rl_gpu_sync(s->g));
-    return check_wrong(rt, s);
+    return s->graph ? check_wrong(rt, s) : rl_gpu_sync(s->g);
 }
 
 static rl_status cuda_record(rl_rt *rt) {

@@ -169,12 +169,16 @@ static bool is_rough(const rl_libs *l, rl_dnn_item config) {
     return has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
 }
 
-/* Of shorter floats: is its code compiled when the plan is made, which takes a tenth of a second and more, or has it sums of fewer bits than float32? */
+/* Is its code compiled when the plan is made, which takes a tenth of a second and more? */
+static bool is_compiled(const rl_libs *l, rl_dnn_item config) {
+    static const int note = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    return has_note(l, config, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, &note, 1);
+}
+
+/* Of shorter floats: is it compiled, or has it sums of fewer bits than float32? */
 static bool is_late(const rl_libs *l, rl_dnn_item config) {
-    static const int late = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
     static const int notes[] = {CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION, CUDNN_NUMERICAL_NOTE_WINOGRAD};
-    return has_note(l, config, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, &late, 1)
-           || has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
+    return is_compiled(l, config) || has_note(l, config, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, notes, RL_LEN(notes));
 }
 
 static bool is_wanted(const rl_libs *l, const rl_dnn_asked *q, rl_dnn_item config) {
@@ -288,6 +292,7 @@ static void try_engines(rl_dnn_maker *m, rl_dnn_plan *p, rl_dnn_item graph, cudn
         for (int64_t i = 0; i < n && (!p->plan || (t && tried < MOST_TRIED)); i++) {
             rl_dnn_plan next = {.asked = p->asked};
             void *workspace;
+            if (!t && p->asked.spare && is_compiled(m->l, found[i])) continue;
             if (!(pass || is_quick(m->l, found[i])) || (p->plan && is_unfit(m->l, &p->asked, found[i])) || !try_engine(m->l, &next, found[i], &workspace)) continue;
             next.seconds = t ? time_of(m->l, &next, t, workspace) : 0;
             if (workspace) rl_gpu_free(m->l->g, workspace, (size_t)next.nworkspace);
@@ -341,11 +346,11 @@ void rl_dnn_forget(rl_libs *l) {
     l->plans = NULL;
 }
 
-/* Several runs make what one does, unless y is an operand, too. */
+/* Several runs make what one does, unless y, which a convolution has third, is an operand, too. */
 static bool can_repeat(const rl_dnn_at *at, uint32_t n) {
+    enum { Y = 2 };
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < i; k++)
-            if (at[i].p == at[k].p) return false;
+        if (i != Y && at[i].p == at[Y].p) return false;
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* Convolutions by cuDNN (dnn_graph.h): Conv forward, ConvTranspose as the gradient of its input; the bias, activations and sums that were joined to
  * it are in the same plan.
  *
- *   floats   x w -> bias -> posts, whose operands lie as y does
+ *   floats   x w -> bias -> posts, whose operands lie as y does; of a sum and Relu alone the sum comes before the bias
  *   bytes    x w (i8) -> sums (i32) -> bias (i32) -> [scale of the channel (f32) -> cut] -> y (i8); without a scale y is i32
  *   vectors  x w (i8) -> sums times one number -> y (i8): all that cuDNN has for channels that lie together by 4 or 32 */
 #include <string.h>
@@ -87,12 +87,20 @@ static rl_dnn_item make_like(rl_dnn_maker *m, const shapes *s, int64_t uid, cudn
 /* One op after the convolution: its operand, the type that it computes in and that the next one sees. */
 typedef struct { rl_p_post post; int64_t uid; cudnnDataType_t operand, compute; bool per_channel, binary; } stage;
 
+/* A residual block's end: cuDNN's own engines take the other branch's sum before the bias, then Relu or nothing; the other way round it has engines that
+ * are compiled when the plan is made, and of float32 none (9.19; tests/unit/gpu_dnn.c). */
+static bool sum_comes_first(const rl_dnn_conv_job *j) {
+    bool sum = j->p.bias && !j->p.transposed && j->npost && j->operand[0] && j->post[0].op == RL_ROW_ADD;
+    return sum && (j->npost == 1 || (j->npost == 2 && j->post[1].op == RL_ROW_RELU));
+}
+
 /* Of floats: the bias, then the posts. */
 static uint32_t float_stages(const rl_dnn_conv_job *j, stage *to) {
     cudnnDataType_t t = rl_dnn_type(j->type), compute = j->type == RL_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
-    uint32_t n = 0;
+    uint32_t n = 0, first = sum_comes_first(j);
+    if (first) to[n++] = (stage){j->post[0], UID_OPERAND, t, compute, false, true};
     if (j->p.bias) to[n++] = (stage){{.op = RL_ROW_ADD}, UID_BIAS, t, compute, true, true};
-    for (uint32_t i = 0; i < j->npost; i++) to[n++] = (stage){j->post[i], UID_OPERAND + i, t, compute, false, j->operand[i] != NULL};
+    for (uint32_t i = first; i < j->npost; i++) to[n++] = (stage){j->post[i], UID_OPERAND + i, t, compute, false, j->operand[i] != NULL};
     return n;
 }
 
@@ -147,7 +155,7 @@ static rl_dnn_conv_job key_of(const rl_dnn_conv_job *j) {
 
 static rl_dnn_asked asked_of(const rl_libs *l, const rl_dnn_conv_job *key) {
     return (rl_dnn_asked){graph_of, key, sizeof *key, .whole = key->type == RL_F32 && !l->tf32, .shorter = key->type == RL_F16 || key->type == RL_BF16,
-                           .vectors = key->vectors > 1, .bytes = key->type == RL_I8};
+                           .vectors = key->vectors > 1, .bytes = key->type == RL_I8, .spare = key->npost > 0};
 }
 
 /* Is the plan quicker than the convolution alone, and a kernel over what it made, if there is none anyway? Where plans are not tried, it is taken to be. */

@@ -44,6 +44,7 @@ typedef struct {
     bool shorter;         /* of shorter floats, tried, too: the first engine, and such as sum in float32 and are compiled */
     bool vectors;         /* channels lie in vectors: only engines that take the weights as they are */
     bool bytes;           /* of engines that are in no order those on tensor cores first */
+    bool spare;           /* another plan and kernel posts do it, too: none that is compiled when it is made, where it is not tried */
 } rl_dnn_asked;
 typedef struct { int64_t uid; const void *p; } rl_dnn_at;
 enum { RL_DNN_MOST_AT = 8 + RL_MOST_POSTS };

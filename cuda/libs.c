@@ -32,20 +32,33 @@ static void *open_file(rl_libs *l, const char *name) {
     return file;
 }
 
-static void open_lt(rl_libs *l) {
+/* Why a file that was opened does not serve; NULL: it does. */
+static const char *start_lt(rl_libs *l) {
     bool all = true;
-    cublasStatus_t s;
-    l->lt_file = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!l->lt_file) l->lt_file = open_file(l, "libcublasLt.so.12");
-    if (!l->lt_file) return;
 #define F(name) all = find(l->lt_file, #name, &l->name) && all;
     RL_LT_FUNCTIONS(F)
 #undef F
-    if (!all) say(l, "cuBLASLt lacks a function");
-    else if ((s = l->cublasLtCreate(&l->lt)) != CUBLAS_STATUS_SUCCESS) {
-        l->lt = NULL;
-        say(l, "no cuBLASLt: %s", l->cublasLtGetStatusString(s));
-    } else say(l, "cuBLASLt %zu", l->cublasLtGetVersion());
+    if (!all) return "it lacks a function";
+    cublasStatus_t s = l->cublasLtCreate(&l->lt);
+    if (s == CUBLAS_STATUS_SUCCESS) return NULL;
+    l->lt = NULL;
+    return l->cublasLtGetStatusString(s);
+}
+
+/* The newest that serves: one that is newer than the driver may open, and then not start. */
+static void open_lt(rl_libs *l) {
+    static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+    const char *why = NULL;
+    for (size_t i = 0; i < RL_LEN(names) && !l->lt; i++) {
+        void *file = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (!file) continue;
+        if (l->lt_file) dlclose(l->lt_file);
+        l->lt_file = file;
+        why = start_lt(l);
+    }
+    if (l->lt) say(l, "cuBLASLt %zu", l->cublasLtGetVersion());
+    else if (why) say(l, "no cuBLASLt: %s", why);
+    else l->lt_file = open_file(l, names[RL_LEN(names) - 1]); /* which says why there is none */
 }
 
 static void open_dnn(rl_libs *l) {

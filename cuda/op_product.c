@@ -192,6 +192,8 @@ rl_status rl_gpu_op_gemm(rl_call *c) {
     if (dim[0] * dim[1] >= INT32_MAX || !rl_gpu_posts_of(c, dim, 2, &j.posts) || (z && !rl_view_expand(rl_call_here(c, 2), 2, dim, &bias))) return rl_call_decline(c);
     rl_tensor *y = rl_call_make(c, 0, a.dtype, 2, dim);
     if (rl_numel(y) == 0) return RL_OK;
+    bool apart = bias.stride[1] == 0 || y->dtype == RL_F64; /* a bias that the library's epilogue has not: it would do nothing of the product either */
+    if (z && apart && beta == 1 && dim[0] > RL_FEW_ROWS && rl_gpu_add_first(&j.posts, &bias)) z = NULL;
     if (z) j.p.bias = rl_data(&bias), j.p.bias_m = bias.stride[0], j.p.bias_n = bias.stride[1], j.p.beta = beta;
     add_bias(&j.p, whole);
     return multiply(&j, &a, &b, y, dim[1], rl_attr_float(c->node, "alpha", 1));

@@ -38,11 +38,15 @@ static bool put_first(rl_gpu_posts *p, rl_row_op op, const rl_tensor *t) {
     return true;
 }
 
+bool rl_gpu_add_first(rl_gpu_posts *p, const rl_tensor *t) {
+    return put_first(p, RL_ROW_ADD, t);
+}
+
 bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y) {
     rl_tensor *t = rl_copy(c->tmp, bias, sizeof *bias);
     t->rank = y->rank;
     for (uint32_t i = 0; i < y->rank; i++) t->dim[i] = y->dim[i], t->stride[i] = i == 1 ? bias->stride[0] : 0;
-    return put_first(p, RL_ROW_ADD, t);
+    return rl_gpu_add_first(p, t);
 }
 
 static bool lies_like(const rl_tensor *t, const rl_tensor *y) {

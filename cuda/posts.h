@@ -14,7 +14,9 @@ typedef struct { uint32_t n, nin; rl_p_post post[RL_MOST_POSTS]; const rl_tensor
 
 /* The step's posts, none where it is one node, their operands on the device, as strided as they are or as they broadcast. */
 bool rl_gpu_posts_of(rl_call *c, const int64_t *dim, uint32_t rank, rl_gpu_posts *p);
-/* Before all others: bias[c] is added to channel c of what has y's dims. False: no room. */
+/* Before all others: t, of y's dims, is added. False: no room. */
+bool rl_gpu_add_first(rl_gpu_posts *p, const rl_tensor *t);
+/* Likewise bias[c], to channel c of what has y's dims. */
 bool rl_gpu_add_bias(rl_call *c, rl_gpu_posts *p, const rl_tensor *bias, const rl_tensor *y);
 bool rl_gpu_posts_lie_like(const rl_gpu_posts *p, const rl_tensor *y);
 /* The operands that lie otherwise than y are copied, so that they do not; but for those that have a number for each channel. */

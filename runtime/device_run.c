@@ -162,7 +162,8 @@ static const char *fault_of(rl_exec *x, const rl_replay *r, const rl_tensor *in,
 
 static rl_status record_branches(rl_exec *x, const rl_replay *r, size_t room, branched *b, const char **fault) {
     rl_rt *rt = x->rt;
-    if (room > MOST_ROOM) return rl_fail(rt->ctx, RL_ELIMIT, "they want %zu bytes", room);
+    size_t most = rt->ctx->limit ? RL_MIN((size_t)MOST_ROOM, rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) : MOST_ROOM;
+    if (room > most) return rl_fail(rt->ctx, RL_ELIMIT, "they want %zu bytes", room);
     RL_TRY(rt->device->record_branches(rt, room));
     rt->branches = b->steps;
     rl_status s = record_steps(x, r->in, b->out, &b->recording, fault);

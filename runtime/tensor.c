@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
+#include "device_internal.h"
 
 uint32_t rl_elem_bits(rl_dtype t) {
     return t == RL_STRING ? (uint32_t)(8 * sizeof(rl_str)) : rl_dtype_bits(t);
@@ -45,7 +45,10 @@ static rl_storage *storage_of(rl_rt *rt, void *p, size_t nbyte) {
 }
 
 static void *take_bytes(rl_rt *rt, const rl_backend *on, size_t nbyte) {
-    if (rt->ctx->limit && nbyte > rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) rl_over_limit(rt->ctx);
+    if (rt->ctx->limit && nbyte > rt->ctx->limit - RL_MIN(rt->ctx->limit, rt->live)) {
+        rl_device_end_recording(rt);
+        rl_over_limit(rt->ctx);
+    }
     void *p = on->alloc(rt, nbyte);
     if (!p && on == rt->device) rl_device_no_memory(rt, nbyte);
     if (!p) rl_no_memory(rt->ctx);

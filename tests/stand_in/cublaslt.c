@@ -25,7 +25,7 @@ typedef struct { desc d; matrix a, b, c, y; const void *pa, *pb, *pc; void *py, 
     } while (0)
 
 STAND_IN size_t cublasLtGetVersion(void);
-size_t cublasLtGetVersion(void) { return 130000; }
+size_t cublasLtGetVersion(void) { return STAND_IN_VERSION * 10000; }
 STAND_IN const char *cublasLtGetStatusString(cublasStatus_t s);
 const char *cublasLtGetStatusString(cublasStatus_t s) {
     return s == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : s == CUBLAS_STATUS_ALLOC_FAILED ? "CUBLAS_STATUS_ALLOC_FAILED" : "CUBLAS_STATUS_NOT_SUPPORTED";
@@ -34,6 +34,8 @@ const char *cublasLtGetStatusString(cublasStatus_t s) {
 LT(cublasLtCreate, cublasLtHandle_t *h) {
     static int some;
     FAULT();
+    int of_driver = STAND_IN_VERSION > 12 ? stand_in_fault("newer than the driver") : 0;
+    if (of_driver) return of_driver;
     *h = (cublasLtHandle_t)&some;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -160,7 +162,7 @@ static stand_in_type type_of(cudaDataType_t t) {
 static double end_of(const desc *d, double v, uint64_t row, stand_in_type t) {
     cublasLtEpilogue_t e = d->epilogue;
     if (e == CUBLASLT_EPILOGUE_BIAS || e == CUBLASLT_EPILOGUE_RELU_BIAS || e == CUBLASLT_EPILOGUE_GELU_BIAS) v += stand_in_load(d->bias, (long long)row, t);
-    if (e == CUBLASLT_EPILOGUE_RELU || e == CUBLASLT_EPILOGUE_RELU_BIAS) v = v < 0 ? 0 : v;
+    if (e == CUBLASLT_EPILOGUE_RELU || e == CUBLASLT_EPILOGUE_RELU_BIAS) v = v > 0 ? v : 0; /* a NaN is lost, too */
     if (e == CUBLASLT_EPILOGUE_GELU || e == CUBLASLT_EPILOGUE_GELU_BIAS) v = 0.5 * v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
     return v;
 }

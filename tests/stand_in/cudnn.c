@@ -142,12 +142,26 @@ static cudnnStatus_t get_engines(const item *d, int64_t most, int64_t *n, void *
     return s;
 }
 
+/* An engine has the graph that its configuration is for. */
+static cudnnStatus_t get_engine(const item *config, item *engine) {
+    const item *graph = item_of(config, CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+    return engine && graph ? put(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph) : CUDNN_STATUS_BAD_PARAM;
+}
+
+static int64_t get_behavior(const item *engine, void *to) {
+    const item *graph = item_of(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
+    int compiled = graph && graph_is_compiled(graph);
+    if (compiled) *(cudnnBackendBehaviorNote_t *)to = CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
+    return compiled;
+}
+
 DNN(cudnnBackendGetAttribute, const cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most, int64_t *n, void *to) {
     FAULT();
     *n = 1;
     if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR && name == CUDNN_ATTR_ENGINEHEUR_RESULTS) return get_engines(d, most, n, to);
-    if (name == CUDNN_ATTR_ENGINECFG_ENGINE) return CUDNN_STATUS_SUCCESS;
-    if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE || name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE) *n = 0;
+    if (name == CUDNN_ATTR_ENGINECFG_ENGINE) return get_engine(d, *(item **)to);
+    if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE) *n = 0;
+    else if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE) *n = get_behavior(d, to);
     else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) *(int64_t *)to = WORKSPACE;
     else return CUDNN_STATUS_NOT_SUPPORTED;
     return CUDNN_STATUS_SUCCESS;

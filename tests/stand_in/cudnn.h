@@ -27,5 +27,6 @@ typedef struct { const item *graph; int64_t n, uid[MOST_AT]; void *p[MOST_AT]; d
 void graph_execute(void *arg);
 /* Does the stand-in have it? Says the graph. */
 int graph_takes(const item *graph);
+int graph_is_compiled(const item *graph);
 
 #endif

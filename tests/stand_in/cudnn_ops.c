@@ -260,9 +260,16 @@ static void say_tensor(const char *what, const item *d) {
                  (long long)t.stride[1], (long long)t.stride[2], (long long)t.stride[3]);
 }
 
+/* Is what an op adds a number for each channel? */
+static int adds_channels(const item *op) {
+    const item *b = item_of(op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+    return b && read_tensor(b).dim[0] == 1 && read_tensor(b).dim[2] == 1 && read_tensor(b).dim[3] == 1;
+}
+
+/* As the library does, it takes of float32 a sum before a bias, not after it. */
 int graph_takes(const item *graph) {
     int64_t n;
-    int binary = 0, f32 = 0;
+    int binary = 0, f32 = 0, bias_first = 0;
     item *const *op = item_get(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &n);
     stand_in_say("cuDNN graph of %lld", (long long)n);
     for (int64_t i = 0; i < n; i++) {
@@ -270,6 +277,7 @@ int graph_takes(const item *graph) {
         if (how) stand_in_say(" op %d mode %d", (int)op[i]->type, item_int(how, CUDNN_ATTR_POINTWISE_MODE, -1));
         else stand_in_say(" op %d", (int)op[i]->type);
         binary += how && is_binary(item_int(how, CUDNN_ATTR_POINTWISE_MODE, -1));
+        bias_first = bias_first || (binary == 1 && how && adds_channels(op[i]));
         for (unsigned a = 0; a < op[i]->nattribute; a++) {
             const item *t = op[i]->at[a].type == CUDNN_TYPE_BACKEND_DESCRIPTOR ? *(item **)op[i]->at[a].p : NULL;
             if (!t || t->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR) continue;
@@ -278,5 +286,19 @@ int graph_takes(const item *graph) {
             f32 = f32 || (i == 0 && item_int(t, CUDNN_ATTR_TENSOR_DATA_TYPE, -1) == CUDNN_DATA_FLOAT && !(is_between && *is_between));
         }
     }
-    return n > 0 && !(f32 && binary > 1);
+    return n > 0 && !(f32 && binary > 1 && bias_first);
+}
+
+/* As the library's of float16: an activation other than Relu is in a kernel that is compiled when the plan is made. */
+int graph_is_compiled(const item *graph) {
+    int64_t n;
+    int compiled = 0, half = 0;
+    item *const *op = item_get(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, &n);
+    for (int64_t i = 0; i < n; i++) {
+        const item *how = item_of(op[i], CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR), *x = item_of(op[i], CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X);
+        int mode = how ? item_int(how, CUDNN_ATTR_POINTWISE_MODE, -1) : CUDNN_POINTWISE_RELU_FWD;
+        compiled = compiled || (mode != CUDNN_POINTWISE_RELU_FWD && !is_binary(mode));
+        half = half || (x && item_int(x, CUDNN_ATTR_TENSOR_DATA_TYPE, -1) == CUDNN_DATA_HALF);
+    }
+    return compiled && half;
 }

@@ -105,7 +105,10 @@ TEST(others) {
     check("Conv, bias, Relu, row-major", &j, true);
     j.npost = 0;
     add(&j, RL_ROW_ADD, 0, 0), add(&j, RL_ROW_RELU, 0, 0);
-    check("Conv, bias, sum, Relu, row-major", &j, false); /* so by two: a plan and kernel posts */
+    check("Conv, bias, sum, Relu, row-major", &j, true); /* as the sum, the bias, Relu */
+    j.npost = 0;
+    add(&j, RL_ROW_ADD, 0, 0), add(&j, RL_ROW_SIGMOID, 0, 0);
+    check("Conv, bias, sum, Sigmoid, row-major", &j, false); /* so by two: a plan and kernel posts */
 }
 
 TEST(kinds) {

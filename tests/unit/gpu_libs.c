@@ -122,6 +122,17 @@ TEST(epilogues) {
     }
 }
 
+/* Of a Gemm whose bias the library does not take it makes the product; few rows are the own kernel's with any bias. */
+TEST(biases) {
+    static const char *const cases[][3] = {{"9", "[1]", "cuBLASLt+own"}, {"9", "[9,1]", "cuBLASLt+own"}, {"9", "[9,4]", "cuBLASLt"}, {"9", "[1,4]", "cuBLASLt"}, {"2", "[2,1]", "cuda"}};
+    char text[300];
+    for (size_t i = 0; i < RL_LEN(cases); i++) {
+        snprintf(text, sizeof text, "graph opset=24 {\n  in %%x f32[%s,8]\n  in %%w f32[8,4]\n  in %%b f32%s\n  %%y = Gemm(%%x, %%w, %%b)\n  out %%y\n}\n", cases[i][0], cases[i][1]);
+        check_run(text, 1e-5, cases[i][2], NULL, 0);
+    }
+    RUNS("  in %x f64[9,8]\n  in %w f64[8,4]\n  in %b f64[4]\n  %y = Gemm(%x, %w, %b)\n  out %y\n", 1e-9, "cuBLASLt+own", "epilogue 1 alpha 1 beta 0");
+}
+
 /* A shape is looked up once. */
 TEST(choices) {
     CHECK_CTX(ctx)
@@ -146,7 +157,11 @@ TEST(graphs) {
     RUNS("  in %x f32[2,4,6,5]\n  in %w f32[4,2,3,3]\n  %y = ConvTranspose(%x, %w) group=2 strides=[2,1]\n  out %y\n", 1e-6, "cuDNN",
          "tensor 1: type 0 dims 2,4,6,5 strides 120,30,5,1", "tensor 3: type 0 dims 2,4,13,7 strides 364,91,7,1");
     RUNS("  in %x f32[2,4,6,6]\n  in %w f32[4,4,1,1]\n  in %b f32[4]\n  in %r f32[2,4,6,6]\n  %c = Conv(%x, %w, %b)\n  %s = Add(%c, %r)\n  %y = Relu(%s)\n  out %y\n", 1e-6,
+         "cuDNN", "cuDNN graph of 4"); /* the sum before the bias */
+    RUNS("  in %x f32[2,4,6,6]\n  in %w f32[4,4,1,1]\n  in %b f32[4]\n  in %r f32[2,4,6,6]\n  %c = Conv(%x, %w, %b)\n  %s = Add(%c, %r)\n  %y = Sigmoid(%s)\n  out %y\n", 1e-6,
          "cuDNN+own", "cuDNN graph of 4", "cuDNN graph of 2"); /* the whole is refused, then the convolution with its bias taken */
+    RUNS("  in %x f16[2,4,6,5]\n  in %w f16[8,4,3,3]\n  in %b f16[8]\n  %c = Conv(%x, %w, %b)\n  %y = Sigmoid(%c)\n  out %y\n", 2e-3,
+         "cuDNN+own", "cuDNN graph of 3", "cuDNN graph of 2"); /* a model that runs once does not wait for a kernel to be compiled */
     RUNS("  in %x f32[1,3,3,3]\n  in %w f32[4,2,1,1]\n  const %p i64[2] {1,2}\n  %a, %b = Split(%x, %p) axis=1\n  %y = Conv(%b, %w)\n  out %y\n", 1e-6, "cuDNN+own",
          "tensor 1: type 0 dims 1,2,3,3 strides 18,9,3,1"); /* 36 bytes into %x, which is copied */
     RUNS("  in %x f32[2,4,7,6]\n  %y = MaxPool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]\n  out %y\n", 1e-6, "cuDNN", "tensor 2: type 0 dims 2,4,4,6");
@@ -225,6 +240,19 @@ TEST(library_failures) {
         end(&cpu), end(&gpu);
         rl_ctx_free(ctx);
     }
+}
+
+/* Of two cuBLASLt the newest that starts serves. */
+TEST(older_library) {
+    CHECK_CTX(ctx)
+    setenv("RELAYOUT_STAND_IN_FAULT", "newer than the driver:1", 1);
+    run gpu = start(ctx, net, &rl_backend_cuda);
+    unsetenv("RELAYOUT_STAND_IN_FAULT");
+    rl_text report = {.mem = &gpu.g->mem};
+    if (gpu.s == RL_OK) rl_device_report(gpu.x, &report);
+    CHECK(gpu.s == RL_OK && strstr(report.p, "cuBLASLt 120000") && strcmp(gpu.x->step[gpu.x->nstep - 1].ran, "cuBLASLt") == 0);
+    end(&gpu);
+    rl_ctx_free(ctx);
 }
 
 /* So does the second of several calls for one product, of which the first made a part of the output. */
@@ -441,12 +469,14 @@ int main(void) {
     }
     RUN(products);
     RUN(epilogues);
+    RUN(biases);
     RUN(choices);
     RUN(graphs);
     RUN(own_kernels_too);
     RUN(bytes);
     RUN(products_of_bytes);
     RUN(library_failures);
+    RUN(older_library);
     RUN(failing_batches);
     RUN(driver_failures);
     RUN(lost_memory);

@@ -587,16 +587,17 @@ TEST(lost) {
     rl_ctx_free(ctx);
 }
 
+static const char split[] =
+    "graph opset=21 {\n  in %x f32[N,4,8,8]\n  const %w f32[4,4,3,3] @\n  const %v f32[4,4,1,1] {1,2,3,4,-1,2,0,4,5,1,7,3,9,0,2,1}\n  const %s i64[2] {0,-1}\n  const %k i64[1] {1}\n"
+    "  %a = Conv(%x, %w) pads=[1,1,1,1]\n  %b = Conv(%x, %v)\n  %p = MaxPool(%x) kernel_shape=[3,3] pads=[1,1,1,1]\n  %q = Conv(%p, %v)\n"
+    "  %c = Concat(%a, %b, %x, %q) axis=1\n  %e = Exp(%b)\n  %f = Softmax(%e) axis=1\n  %g = Reshape(%c, %s)\n  %h = ReduceMax(%g, %k) keepdims=0\n"
+    "  %y = Sigmoid(%f)\n  out %y\n  out %g\n  out %h\n}\n";
+
 /* Recorded in branches, what does not come after each other is done in any order, and the emulated device takes another one each time: results are the
  * CPU's, with inputs that change. Pieces of a Concat made in place, one that is moved, one that others read, too; a value written over where there are no branches. */
 TEST(branches) {
-    static const char text[] =
-        "graph opset=21 {\n  in %x f32[N,4,8,8]\n  const %w f32[4,4,3,3] @\n  const %v f32[4,4,1,1] {1,2,3,4,-1,2,0,4,5,1,7,3,9,0,2,1}\n  const %s i64[2] {0,-1}\n  const %k i64[1] {1}\n"
-        "  %a = Conv(%x, %w) pads=[1,1,1,1]\n  %b = Conv(%x, %v)\n  %p = MaxPool(%x) kernel_shape=[3,3] pads=[1,1,1,1]\n  %q = Conv(%p, %v)\n"
-        "  %c = Concat(%a, %b, %x, %q) axis=1\n  %e = Exp(%b)\n  %f = Softmax(%e) axis=1\n  %g = Reshape(%c, %s)\n  %h = ReduceMax(%g, %k) keepdims=0\n"
-        "  %y = Sigmoid(%f)\n  out %y\n  out %g\n  out %h\n}\n";
     static const struct { const char *wish, *text, *said; } of[] = {
-        {NULL, text, NULL}, {"0", text, NULL}, {"1", pointwise, "there are none"}, {"1", text, " come one after the other at most; "}};
+        {NULL, split, NULL}, {"0", split, NULL}, {"1", pointwise, "there are none"}, {"1", split, " come one after the other at most; "}};
     char full[1600];
     CHECK_CTX(ctx)
     for (size_t k = 0; k < RL_LEN(of); k++) {
@@ -604,7 +605,7 @@ TEST(branches) {
         with_constants(full, sizeof full, of[k].text, 144);
         run cpu = start(ctx, full, &rl_backend_cpu), gpu = start(ctx, full, &rl_backend_cuda);
         for (uint32_t i = 0; i < 12; i++) {
-            const int64_t dim[] = {1 + i / 6, of[k].text == text ? 4 : 6, of[k].text == text ? 8 : 4, of[k].text == text ? 8 : 5};
+            const int64_t dim[] = {1 + i / 6, of[k].text == split ? 4 : 6, of[k].text == split ? 8 : 4, of[k].text == split ? 8 : 5};
             give_floats(&cpu, 0, 4, dim, i), give_floats(&gpu, 0, 4, dim, i);
             CHECK(rl_exec_run(cpu.x, cpu.in, cpu.out) == RL_OK && rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
             for (uint32_t o = 0; o < cpu.g->output.n; o++) CHECK(same_floats(&cpu.out[o], &gpu.out[o]));
@@ -616,6 +617,25 @@ TEST(branches) {
         unsetenv("RELAYOUT_CUDA_BRANCHES");
         end(&cpu), end(&gpu);
     }
+    rl_ctx_free(ctx);
+}
+
+/* Where the limit leaves no room for branches the run goes on without. */
+TEST(branches_within_the_limit) {
+    char full[1600];
+    CHECK_CTX(ctx)
+    setenv("RELAYOUT_CUDA_BRANCHES", "1", 1);
+    with_constants(full, sizeof full, split, 144);
+    run gpu = start(ctx, full, &rl_backend_cuda);
+    for (uint32_t i = 0; i < 3; i++) {
+        give_floats(&gpu, 0, 4, (int64_t[]){1, 4, 8, 8}, 1);
+        CHECK(rl_exec_run(gpu.x, gpu.in, gpu.out) == RL_OK);
+        drop(&gpu);
+        ctx->limit = gpu.rt->live + (900 << 10);
+    }
+    CHECK(rl_device_replays(gpu.x) && rl_device_branches(gpu.x) && strncmp(rl_device_branches(gpu.x), "they want ", 10) == 0);
+    unsetenv("RELAYOUT_CUDA_BRANCHES");
+    end(&gpu);
     rl_ctx_free(ctx);
 }
 
@@ -722,6 +742,7 @@ int main(void) {
     RUN(wrong_index);
     RUN(across);
     RUN(branches);
+    RUN(branches_within_the_limit);
     if (is_emulated()) {
         RUN(refused);
         RUN(not_recorded);
