@@ -136,30 +136,41 @@ static bool behind_conv(const rl_graph *g, const rl_nodeinfo *n) {
     return true;
 }
 
+/* Does the Transpose swap its last two dims, and no others, as a product takes in? */
+static bool swaps_rows_and_columns(const rl_graph *g, const rl_nodeinfo *n) {
+    const rl_attr *perm = rl_attr_find(n, "perm");
+    uint32_t rank = rl_val(g, n->in[0])->rank;
+    bool same = perm ? perm->n == rank : rank == 2;
+    for (uint32_t i = 0; i < rank && same && perm; i++) same = perm->ints[i] == (i + 2 < rank ? i : 2 * rank - 3 - i);
+    return same;
+}
+
 /* What a component may save: the model's own Transposes. */
 typedef struct {
     int64_t *cost; /* [class] what they take */
     rl_node *conv; /* [class] one that is behind_conv, RL_NONODE */
+    rl_node *odd;  /* [class] one that no product takes in, RL_NONODE */
 } own_moves;
 
 static own_moves moves_before(const rl_plan *p, rl_arena *mem) {
     const rl_graph *g = p->g;
-    own_moves m = {rl_new(mem, int64_t, p->cls.n), rl_new(mem, rl_node, p->cls.n)};
-    for (uint32_t c = 0; c < p->cls.n; c++) m.conv[c] = RL_NONODE;
+    own_moves m = {rl_new(mem, int64_t, p->cls.n), rl_new(mem, rl_node, p->cls.n), rl_new(mem, rl_node, p->cls.n)};
+    for (uint32_t c = 0; c < p->cls.n; c++) m.conv[c] = m.odd[c] = RL_NONODE;
     for (uint32_t k = 0; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         if (n->op != RL_OP_Transpose || !p->moving[g->order.p[k].i]) continue;
         const rl_member *x = &p->member[n->in[0].i];
         const rl_valinfo *y = rl_val(g, n->out[0]);
-        bool only_matmul = !y->is_output, conv = behind_conv(g, n);
+        bool swaps = swaps_rows_and_columns(g, n), only_matmul = !y->is_output && swaps, conv = behind_conv(g, n);
         for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_op(g, y->use[i].node, RL_OP_MatMul);
         m.cost[x->cls] += rl_move_cost(p, &p->cls.p[x->cls], x->seq, p->member[n->out[0].i].seq, only_matmul, conv);
         if (conv) m.conv[x->cls] = g->order.p[k];
+        if (!swaps) m.odd[x->cls] = g->order.p[k];
     }
     return m;
 }
 
-/* Is that the move of the class's Transpose behind a Conv? */
+/* Is that the move of this Transpose of the class? */
 static bool moves_as(const rl_plan *p, rl_node transpose, const uint8_t *from, const uint8_t *to) {
     if (transpose.i == RL_NONE) return false;
     const rl_nodeinfo *n = rl_nod(p->g, transpose);
@@ -211,7 +222,8 @@ static timed_moves moves_of(rl_plan *p, const own_moves *own, const uint32_t *cf
         const rl_cls *c = &p->cls.p[x->cls];
         if (!made[x->cls] || first[x->cls] == i + 1) continue;
         const uint8_t *from = made[x->cls], *to = c->order.p[x->order].p;
-        int64_t time = rl_move_cost(p, c, from, to, x->only_matmul, moves_as(p, own->conv[x->cls], from, to));
+        bool taken = x->only_matmul && !moves_as(p, own->odd[x->cls], from, to);
+        int64_t time = rl_move_cost(p, c, from, to, taken, moves_as(p, own->conv[x->cls], from, to));
         rl_push(tmp, moves, ((timed_move){x->cls, x->order, time}));
     }
     return moves;

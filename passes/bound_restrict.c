@@ -50,10 +50,10 @@ static bool are_alike(const rl_oplegal *op, const rl_form *a, const rl_form *b) 
            rl_same_bytes(a->member, b->member, a->start[RL_MAXGROUP]) && rl_same_bytes(a->seq, b->seq, op->noperand * sizeof *a->seq);
 }
 
-/* Forms without the tokens that no pin shows any more; of those that this leaves alike one. */
-static void restrict_forms(rl_plan *q, rl_oplegal *op) {
+/* Forms without the tokens that no pin shows any more; of those that this leaves alike one. Returns for each which it is now. */
+static uint32_t *restrict_forms(rl_plan *q, rl_oplegal *op) {
     const rl_form *was = op->form;
-    uint32_t nform = op->nform;
+    uint32_t nform = op->nform, *now = rl_new(q->mem, uint32_t, nform + 1);
     op->form = rl_copy(q->mem, was, nform * sizeof *was);
     op->nform = 0;
     for (uint32_t f = 0; f < nform; f++) {
@@ -69,11 +69,28 @@ static void restrict_forms(rl_plan *q, rl_oplegal *op) {
         form->start[RL_MAXGROUP] = n;
         while (!are_alike(op, &op->form[i], form)) i++;
         op->nform += i == op->nform;
+        now[f] = i;
     }
+    return now;
+}
+
+/* Of forms that are one now the least. */
+static void restrict_charges(rl_plan *q, rl_oplegal *op, const uint32_t *now) {
+    const rl_charges *was = op->charges;
+    if (!was || !was->form) return;
+    rl_charges *x = rl_copy(q->mem, was, sizeof *x);
+    x->nform = 0;
+    x->form = rl_new(q->mem, int64_t, was->nform + 1);
+    for (uint32_t f = 0; f < was->nform; f++) {
+        bool first = now[f] == x->nform;
+        x->form[now[f]] = first ? was->form[f] : RL_MIN(x->form[now[f]], was->form[f]);
+        x->nform += first;
+    }
+    op->charges = x;
 }
 
 /* Those made so far: key, the plan's tokens and the atoms kept of each operand. */
-typedef struct { const char *key; size_t n; rl_token *token; rl_form *form; uint32_t nform; } table;
+typedef struct { const char *key; size_t n; rl_token *token; rl_form *form; uint32_t nform, *now; } table;
 typedef struct {
     rl_arena *tmp;
     rl_text key;
@@ -101,13 +118,15 @@ static void restrict_table(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *
         op->token = x->token;
         op->form = x->form;
         op->nform = x->nform;
+        restrict_charges(q, op, x->now);
         return;
     }
     restrict_tokens(q, p, op);
-    restrict_forms(q, op);
+    uint32_t *now = restrict_forms(q, op);
     if (q->taken) rl_take_in(q, op);
+    restrict_charges(q, op, now);
     rl_hash_put(&t->index, h, t->made.n);
-    rl_push(t->tmp, t->made, ((table){rl_copy(t->tmp, t->key.p, t->key.n), t->key.n, op->token, op->form, op->nform}));
+    rl_push(t->tmp, t->made, ((table){rl_copy(t->tmp, t->key.p, t->key.n), t->key.n, op->token, op->form, op->nform, now}));
 }
 
 static void restrict_op(tables *t, rl_plan *q, const rl_plan *p, rl_oplegal *op) {

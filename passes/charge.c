@@ -34,15 +34,6 @@ static uint32_t lie(const rl_plan *p, const rl_oplegal *op, const rl_config *c, 
 
 static rl_role role_of(const rl_oplegal *op, const rl_token *t) { return op->label[t->label].role; }
 
-static bool free_after(const rl_oplegal *op, const rl_token **t, uint32_t n, rl_role role) {
-    bool seen = false, after = false;
-    for (uint32_t i = 0; i < n; i++) {
-        after |= seen && role_of(op, t[i]) == RL_T_FREE;
-        seen |= role_of(op, t[i]) == role;
-    }
-    return after;
-}
-
 static bool is_dequantized(const rl_plan *p, const rl_operand *x) {
     rl_node def = rl_val(p->g, x->tensor)->def;
     while (def.i != RL_NONE && p->moving[def.i]) def = rl_val(p->g, rl_nod(p->g, def)->in[0])->def;
@@ -272,50 +263,80 @@ static bool is_product(const rl_oplegal *op, rl_op kind) {
     return cls == RL_MATMUL || cls == RL_GEMM || kind == RL_OP_ms_FusedMatMul;
 }
 
-bool rl_charge_marks(const rl_plan *p, const rl_oplegal *op, const rl_charge_rule *r, const rl_token *t) {
-    return r->rule == RL_CERT_LAST ? charge_last(p, op, t) > 0 : t->natom[0] && role_of(op, t) == r->role;
-}
-
-/* Of several tokens that it may be charged for, the least. */
-static rl_charge_rule rule_last(const rl_plan *p, const rl_oplegal *op) {
-    rl_charge_rule r = {RL_CERT_FREE, 0, RL_T_AXIS};
+/* Marked: what the op would copy in short runs, or work along. Of several tokens that it may be charged for, the least. */
+static void charge_by_last(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {
     for (uint32_t t = 0; t < op->ntoken; t++) {
-        int64_t x = charge_last(p, op, &op->token[t]);
-        if (x == 0) continue;
-        r.tenths = r.tenths ? RL_MIN(r.tenths, x) : x;
-        r.rule = RL_CERT_LAST;
+        int64_t tenths = charge_last(p, op, &op->token[t]);
+        x->marked[t] = tenths > 0;
+        if (tenths) x->tenths = x->tenths ? RL_MIN(x->tenths, tenths) : tenths;
     }
-    return r;
 }
 
-rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op) {
+static void charge_after(const rl_oplegal *op, int64_t tenths, rl_role role, rl_charges *x) {
+    x->rule = RL_CERT_AFTER;
+    x->tenths = tenths;
+    for (uint32_t t = 0; t < op->ntoken; t++) x->marked[t] = op->token[t].natom[0] && role_of(op, &op->token[t]) == role;
+}
+
+static void charge_forms(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {
+    x->rule = RL_CERT_FORMS;
+    x->nform = op->nform;
+    x->form = rl_new(p->mem, int64_t, op->nform + 1);
+    for (uint32_t f = 0; f <= op->nform; f++) {
+        const rl_config c = {f < op->nform ? f : RL_NONE, NULL, 0};
+        int64_t tenths = op->part ? einsum(p, op, &c) : product(p, op, &c);
+        if (f < op->nform) x->form[f] = tenths;
+        else x->tenths = tenths;
+    }
+}
+
+static void charge_op(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {
     const int64_t *charge = p->target->charge;
-    const rl_charge_rule none = {RL_CERT_FREE, 0, RL_T_FREE};
-    if (op->fixed || op->ntoken < 2 || op->node.i == RL_NONE) return none;
     rl_op kind = rl_nod(p->g, op->node)->op;
     rl_class cls = rl_op_class(kind);
     bool pinned = op->operand[0].pin;
-    if (is_product(op, kind) && (pinned || op->operand[1].pin)) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
-    if (op->part) return (rl_charge_rule){RL_CERT_FORMS, 0, RL_T_FREE};
-    if (!pinned) return none; /* what is computed from constants alone reads them as it likes */
-    if (cls == RL_REDUCE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED};
-    if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax || kind == RL_OP_ms_QLinearSoftmax)
-        return (rl_charge_rule){RL_CERT_AFTER, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS};
-    if (cls == RL_ELEMENTS) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_ELEMENTS_OFF_LAST], RL_T_AXIS};
-    if (cls == RL_RESIZE) return (rl_charge_rule){RL_CERT_AFTER, charge[RL_RESIZE_OFF_LAST], RL_T_AXIS};
-    return rule_last(p, op);
+    *x = (rl_charges){.rule = RL_CERT_LAST, .marked = rl_new(p->mem, bool, op->ntoken)};
+    if (op->part || (is_product(op, kind) && (pinned || op->operand[1].pin))) charge_forms(p, op, x);
+    else if (!pinned) return; /* what is computed from constants alone reads them as it likes */
+    else if (cls == RL_REDUCE) charge_after(op, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED, x);
+    else if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax || kind == RL_OP_ms_QLinearSoftmax)
+        charge_after(op, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS, x);
+    else if (cls == RL_ELEMENTS) charge_after(op, charge[RL_ELEMENTS_OFF_LAST], RL_T_AXIS, x);
+    else if (cls == RL_RESIZE) charge_after(op, charge[RL_RESIZE_OFF_LAST], RL_T_AXIS, x);
+    else charge_by_last(p, op, x);
+}
+
+void rl_charge_all(rl_plan *p) {
+    rl_charges x;
+    for (uint32_t k = 0; k < p->op.n; k++) {
+        rl_oplegal *op = &p->op.p[k];
+        if (op->fixed || op->ntoken < 2 || op->node.i == RL_NONE) continue;
+        charge_op(p, op, &x);
+        int64_t most = x.tenths;
+        for (uint32_t f = 0; f < x.nform; f++) most = RL_MAX(most, x.form[f]);
+        if (most) op->charges = rl_copy(p->mem, &x, sizeof x);
+    }
 }
 
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c) {
+    const rl_charges *x = op->charges;
+    if (!x) return 0;
+    if (x->rule == RL_CERT_FORMS) {
+        if (c->form == RL_NONE) return x->tenths;
+        const rl_form *f = op->form[c->form].untaken;
+        return x->form[f ? (uint32_t)(f - op->form) : c->form];
+    }
     const rl_token *t[RL_MAXATOM];
-    rl_charge_rule r = rl_charge_rule_of(p, op);
-    if (r.rule == RL_CERT_FORMS) return op->part ? einsum(p, op, c) : product(p, op, c);
-    if (r.tenths == 0) return 0;
     uint32_t n = lie(p, op, c, 0, t);
-    if (r.rule == RL_CERT_AFTER) return free_after(op, t, n, r.role) ? r.tenths : 0;
-    for (uint32_t o = 0; o < op->noperand; o++) /* atoms that are gone may lie behind any other, and be what an op does not repeat */
-        if (op->operand[o].pin && p->cls.p[op->operand[o].cls].cut) return 0;
-    return n && rl_charge_marks(p, op, &r, t[n - 1]) ? r.tenths : 0;
+    if (x->rule == RL_CERT_LAST) /* atoms that are gone may lie behind any other */
+        return n && !p->cls.p[op->operand[0].cls].cut && x->marked[t[n - 1] - op->token] ? x->tenths : 0;
+    bool seen = false, after = false;
+    for (uint32_t i = 0; i < n; i++) {
+        bool marked = x->marked[t[i] - op->token];
+        after |= seen && !marked;
+        seen |= marked;
+    }
+    return after ? x->tenths : 0;
 }
 
 int64_t rl_move_time(const rl_plan *p, uint32_t cls) { return RL_MAX(1, rl_target_move(p->target, p->cls.p[cls].bytes, 10)); }

@@ -7,12 +7,8 @@
 typedef struct { uint32_t left, nflag; bool trans_left, trans_right, batch_left, batch_right; } rl_fused;
 rl_fused rl_fused_as(const rl_form *f);
 
-/* How an op's charge depends on its configuration, as the certificate says it (docs/proof.md): FORMS: on the form; AFTER: `tenths` where
- * something free lies after a marked token; LAST: where a marked token lies innermost. Both at operand 0. Marked: of that role; by LAST
- * what the op would copy in short runs, or work along. */
-typedef struct { rl_cert_rule rule; int64_t tenths; rl_role role; } rl_charge_rule;
-rl_charge_rule rl_charge_rule_of(const rl_plan *p, const rl_oplegal *op);
-bool rl_charge_marks(const rl_plan *p, const rl_oplegal *op, const rl_charge_rule *r, const rl_token *t);
+/* Notes what each op is charged, by all of its atoms: a restricted plan (bound_restrict.c) has the same charges, or less where atoms are gone. */
+void rl_charge_all(rl_plan *p);
 /* The class of what a charge is a part of: the result, of a Gemm its bias if it has one; of Concat and Split the whole, which their
  * operands begin with, as those of Tile do with the result. */
 uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op);

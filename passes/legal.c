@@ -9,6 +9,7 @@
  *
  * One rule per class of ops.def (legal_labels.def); the facts of one op are nowhere else.
  * Needs: shapes.  Keeps: the graph. */
+#include "charge.h"
 #include "legal_labels.h"
 
 static void (*const rule[])(rl_labels *) = {
@@ -85,6 +86,7 @@ void rl_legal_link(rl_plan *p, rl_node node) {
 static rl_status make_plan(rl_plan *p) {
     RL_TRY(rl_plan_atoms(p));
     rl_legal_share(p);
+    rl_charge_all(p);
     return RL_OK;
 }
 

@@ -44,14 +44,18 @@ static void put_operand(const rl_plan *p, const rl_oplegal *op, uint32_t o, rl_t
     put(t, m->seq, m->natom);
 }
 
+static void put_charges(const rl_oplegal *op, rl_text *out) {
+    const rl_charges *x = op->charges;
+    put_number(out, (int64_t)x->rule << 32 | x->tenths);
+    if (x->form) put(out, x->form, x->nform * sizeof *x->form);
+    else put(out, x->marked, op->ntoken);
+}
+
 /* Everything that configurations and their charges depend on, but for the orders known of the classes. */
 static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out) {
     put_number(out, op->node.i == RL_NONE ? -1 - (int64_t)op->demand : (int64_t)rl_nod(p->g, op->node)->op);
     put_number(out, (int64_t)op->ntoken << 32 | op->nform << 16 | op->noperand);
-    rl_charge_rule r = rl_charge_rule_of(p, op);
-    put_number(out, rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0}));
-    put_number(out, (int64_t)r.rule << 32 | r.tenths);
-    for (uint32_t t = 0; t < op->ntoken && r.rule == RL_CERT_LAST; t++) put_number(out, rl_charge_marks(p, op, &r, &op->token[t]));
+    if (op->charges) put_charges(op, out);
     for (uint32_t o = 0; o < op->noperand; o++) put_operand(p, op, o, out);
     put_number(out, (int64_t)(uintptr_t)op->token); /* alike: the same (legal_share.c) */
     put_number(out, (int64_t)(uintptr_t)op->form);

@@ -125,6 +125,16 @@ typedef struct rl_form {
     const struct rl_form *untaken;   /* of a product that takes a swap of an operand in: the form that it then has (taken.c); else NULL */
 } rl_form;
 
+/* What an op is charged beside conversions, in tenths, as the certificate says it (docs/proof.md): FORMS: form k form[k], as it stands `tenths`; AFTER:
+ * `tenths` where something else lies after a marked token; LAST: where a marked token lies innermost. Both at operand 0. */
+typedef struct {
+    rl_cert_rule rule;
+    int64_t tenths;
+    uint32_t nform; /* without those that take swaps in: these are charged as what they are untaken */
+    int64_t *form;  /* [nform] */
+    bool *marked;   /* [ntoken] */
+} rl_charges;
+
 /* token: the permutations of all groups, group after group, as in form.start */
 /* charge: what the target asks for it, in tenths of a conversion (charge.h). */
 typedef struct { uint32_t form; const uint8_t *token; int64_t charge; } rl_config;
@@ -141,6 +151,7 @@ typedef struct {
     rl_label *label; /* these three shared by ops that look alike (legal_share.c) */
     rl_token *token;
     rl_form *form;
+    const rl_charges *charges; /* NULL: it is charged nothing */
     uint32_t comp, like;   /* like: the op whose candidates it has, as of classes */
     struct { rl_config *p; uint32_t n, cap; } config; /* [0] is the model as it stands */
     struct { uint32_t *p; uint32_t n, cap; } pinorder; /* [config * npin] */

@@ -52,11 +52,13 @@ void rl_plan_costs(const rl_plan *p, const uint32_t *cfg, rl_least *cost, rl_are
 }
 
 void rl_plan_times(const rl_plan *p, const uint32_t *cfg, const int64_t *price, rl_least *time, rl_arena *tmp) {
-    const rl_conversions all = rl_conversions_of(p, cfg, p->taken ? NULL : rl_taken_of(p, cfg, tmp), tmp);
+    const rl_taken *taken = p->taken ? NULL : rl_taken_of(p, cfg, tmp);
+    const rl_conversions all = rl_conversions_of(p, cfg, taken, tmp);
     memset(time, 0, p->ncomp * sizeof *time);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        if (op->comp != RL_NONE) time[op->comp].count += op->config.p[cfg[k]].charge * rl_charge_unit(p, op);
+        int64_t tenths = taken && taken[k].any ? rl_config_charge(p, op, &(rl_config){taken[k].form, taken[k].token, 0}) : op->config.p[cfg[k]].charge;
+        if (op->comp != RL_NONE) time[op->comp].count += tenths * rl_charge_unit(p, op);
     }
     for (uint32_t i = 0; i < all.n; i++) {
         uint32_t comp = p->cls.p[all.p[i]].comp;
@@ -184,10 +186,11 @@ static rl_status bound_times(pricer *x) {
     v.scale = (rl_bound_scale){.unit = 1, .exact = true, .price = x->price};
     v.known = known;
     v.full = x->least;
-    bool *full = p->full;
+    bool *full = p->full, *folded = p->folded;
     p->full = full_without_swaps(p, x->tmp);
+    p->folded = rl_new(x->tmp, bool, p->ncomp); /* by count, whatever is charged */
     rl_status s = rl_prover_run(&v);
-    p->full = full;
+    p->full = full, p->folded = folded;
     note_bounds(x, &v, open);
     for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = open[k] && v.settled[k] && !x->failed[k] && next_price(x, k, p->least[k]);
     for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = kept[c];

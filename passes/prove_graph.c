@@ -195,23 +195,17 @@ void rl_prove_ops(rl_prove_maker *m) {
 
 static void make_charge(const rl_prove_maker *m, const rl_oplegal *op, rl_cert_op *y) {
     const rl_plan *p = m->p;
-    rl_charge_rule r = rl_charge_rule_of(p, op);
-    if (y->fixed || r.rule == RL_CERT_FREE) return;
-    int64_t *form = rl_new(m->mem, int64_t, op->nform + 1), most = 0;
+    const rl_charges *x = op->charges;
+    if (y->fixed || !x) return;
     bool *marked = rl_new(m->mem, bool, op->ntoken + 1);
     uint32_t n = 0, *operand = rl_new(m->mem, uint32_t, op->noperand + 1);
     pins_of(op, operand);
-    y->charge = (rl_cert_charge){.rule = r.rule, .bytes = p->cls.p[rl_charged_class(p, op)].bytes, .tenths = r.tenths, .form = form, .marked = marked};
-    if (r.rule == RL_CERT_FORMS) y->charge.tenths = rl_config_charge(p, op, &(rl_config){RL_NONE, NULL, 0});
-    for (uint32_t f = 0; f < op->nform && r.rule == RL_CERT_FORMS; f++)
-        most = RL_MAX(most, form[f] = rl_config_charge(p, op, &(rl_config){f, NULL, 0}));
+    y->charge = (rl_cert_charge){.rule = x->rule, .bytes = p->cls.p[rl_charged_class(p, op)].bytes, .tenths = x->tenths, .form = x->form, .marked = marked};
     for (uint32_t t = 0; t < op->ntoken; t++) { /* as in make_tokens: those that some pin has */
         bool any = false;
         for (uint32_t i = 0; i < y->npin; i++) any |= op->token[t].natom[operand[i]] > 0;
-        if (!any) continue;
-        marked[n++] = rl_charge_marks(p, op, &r, &op->token[t]);
+        if (any) marked[n++] = x->marked[t];
     }
-    if (RL_MAX(most, y->charge.tenths) == 0) y->charge.rule = RL_CERT_FREE;
 }
 
 /* ---- swaps that products take in ---- */
