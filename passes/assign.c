@@ -162,7 +162,7 @@ static own_moves moves_before(const rl_plan *p, rl_arena *mem) {
         const rl_member *x = &p->member[n->in[0].i];
         const rl_valinfo *y = rl_val(g, n->out[0]);
         bool swaps = swaps_rows_and_columns(g, n), only_matmul = !y->is_output && swaps, conv = behind_conv(g, n);
-        for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_op(g, y->use[i].node, RL_OP_MatMul);
+        for (uint32_t i = 0; i < y->nuse; i++) only_matmul &= is_op(g, y->use[i].node, RL_OP_MatMul) && y->use[i].slot == 1;
         m.cost[x->cls] += rl_move_cost(p, &p->cls.p[x->cls], x->seq, p->member[n->out[0].i].seq, only_matmul, conv);
         if (conv) m.conv[x->cls] = g->order.p[k];
         if (!swaps) m.odd[x->cls] = g->order.p[k];
@@ -197,7 +197,7 @@ static void name_orders(rl_plan *p, const uint32_t *cfg, rl_arena *tmp, namings 
             bool makes = op->operand[o].out || rl_same(op->operand[o].tensor, p->cls.p[cls].first);
             /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a place that is set has a naming */
             all->p[i].made |= makes && (op->operand[o].out || op->node.i == RL_NONE);
-            all->p[i].only_matmul &= is_op(p->g, op->node, RL_OP_MatMul);
+            all->p[i].only_matmul &= is_op(p->g, op->node, RL_OP_MatMul) && o == 1;
         }
     }
 }

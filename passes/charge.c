@@ -9,6 +9,7 @@ enum {
     ROW = 32,         /* bytes: what moves two groups past rows of as many takes no longer than two conversions; of fewer, three times one */
     NEAR = 4,         /* times that an element comes: a Resize then takes no longer than a Transpose */
     WORD = 4,         /* bytes: rows of fewer take as long as one where each is moved by itself */
+    VECTOR = 32,      /* columns that a product computes at a time */
     LARGE = 16384,    /* bytes: of a smaller result FIXED is too much of a Transpose, and no part of what the runs take */
 };
 
@@ -169,16 +170,18 @@ rl_fused rl_fused_as(const rl_form *f) {
     return x;
 }
 
-/* Of a product with the weight on the left: how many columns it has at a time; 0: none of its own, or not known. */
-static int64_t columns(const rl_plan *p, const rl_oplegal *op, const rl_form *f) {
+/* Of a product with the weight on the left: how many columns it has at a time; 0: none of its own, or not known. *one: they are of one atom. */
+static int64_t columns(const rl_plan *p, const rl_oplegal *op, const rl_form *f, bool *one) {
     const uint8_t *seq = f->seq[2];
     uint32_t last = 0;
     int64_t n = 0;
+    *one = true;
     while (last + 1 < RL_MAXGROUP && seq[last + 1] != RL_END) last++;
     for (uint32_t t = 0; t < op->ntoken; t++)
         for (uint32_t i = 0; f->group[t] == seq[last] && i < op->token[t].natom[2]; i++) {
             rl_dim size = p->cls.p[op->operand[2].cls].size[op->token[t].atom[2][i]];
             if (!rl_dim_known(size)) return 0;
+            *one = n == 0;
             n = rl_mul(RL_MAX(n, 1), size);
         }
     return n;
@@ -187,9 +190,11 @@ static int64_t columns(const rl_plan *p, const rl_oplegal *op, const rl_form *f)
 /* Few columns are seen where the conversions, small ones, take FIXED in any case. */
 static int64_t charge_left(const rl_plan *p, const rl_oplegal *op, const rl_form *f) {
     const int64_t *charge = p->target->charge;
-    int64_t n = columns(p, op, f), bits = rl_dtype_bits(rl_val(p->g, op->operand[2].tensor)->dtype);
+    bool one;
+    int64_t n = columns(p, op, f, &one), bits = rl_dtype_bits(rl_val(p->g, op->operand[2].tensor)->dtype);
     bool narrow = n && n < FEW && bytes_of(p, &p->cls.p[op->operand[2].cls], bits) < LARGE;
-    return RL_MAX(charge[RL_WEIGHT_LEFT], narrow ? charge[RL_LEFT_NARROW] / n : 0);
+    bool even = n && one && n % VECTOR == 0 && charge[RL_LEFT_EVEN];
+    return RL_MAX(charge[even ? RL_LEFT_EVEN : RL_WEIGHT_LEFT], narrow ? charge[RL_LEFT_NARROW] / n : 0);
 }
 
 /* The right operand, read transposed, is put in order anew each time: tenths of its own conversion, as tenths of the result's. */

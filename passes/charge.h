@@ -49,8 +49,8 @@ rl_conversions rl_conversions_of(const rl_plan *p, const uint32_t *cfg, const rl
 
 /* What moving a class from one order to another takes on the plan's target (rl_target_move).  A move of one group of dims is
  * ordinary, and so is what leaves the last dims in place, 32 bytes or more, as rows are copied; any other permutation is several times
- * slower in the runtimes users have; where only MatMul reads the result, swapping the last two groups may be nothing, since their MatMul
- * takes it in; and so may a Transpose right behind a Conv that puts the channels last (from_conv), since their Conv writes it. */
+ * slower in the runtimes users have; where only MatMul reads the result, on the right, swapping the last two groups may be nothing, since their
+ * MatMul takes it in; and so may a Transpose right behind a Conv that puts the channels last (from_conv), since their Conv writes it. */
 int64_t rl_move_cost(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to, bool only_matmul, bool from_conv);
 /* A rewrite that saves less than this share of the movement, in percent, is not worth the risk of breaking what a runtime
  * fuses. */

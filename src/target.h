@@ -23,6 +23,7 @@
     X(GEMM_TRANS_B, "MatMul of two variables as a Gemm that reads the right one transposed; of that")                \
     X(GEMM_TRANS_OUT, "Gemm that makes its result transposed")                                                       \
     X(WEIGHT_LEFT, "MatMul with the weight on the left")                                                             \
+    X(LEFT_EVEN, "the same where the columns behind are one atom that 32 divides; 0: as WEIGHT_LEFT")                \
     X(LEFT_NARROW, "and with few columns behind, in a small result, if that is more; divided by these")              \
     X(OF_BYTES, "GEMM_TRANS_A, GEMM_TRANS_OUT and WEIGHT_LEFT where DequantizeLinear makes the weight: on top of it") \
     X(SWAPPED_PRODUCT, "MatMul of two variables as the transposed product")                                          \
@@ -41,7 +42,7 @@
     X(FIXED, "ns of any conversion, whatever it moves")                                                              \
     X(RATE, "bytes in a microsecond, where one group of dims moves past others or the last stays last")               \
     X(OTHER, "tenths: how much longer per byte any other permutation takes")                                         \
-    X(INTO_MATMUL, "tenths: of one that swaps the last two groups and that only MatMul reads")                       \
+    X(INTO_MATMUL, "tenths: of one that swaps the last two groups and that only MatMul reads, on the right")         \
     X(FROM_CONV, "tenths: of a Transpose right behind a Conv that puts the channels last")
 
 /* Forms that are no portable ONNX: com.microsoft.FusedMatMul, and its flags for batch dims. */

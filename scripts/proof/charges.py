@@ -13,6 +13,7 @@ from .symbols import ONE, known, quotient
 
 SHORT = 1024   # bytes of a piece that is short
 FEW = 16       # elements
+VECTOR = 32    # columns that a product computes at a time
 NEAR = 4       # times that an element comes
 LARGE = 16384  # bytes
 SCALED = ("QuantizeLinear", "DequantizeLinear")
@@ -28,7 +29,7 @@ class Charge:
     rule: str        # forms, after or last
     tenths: int      # forms: as it stands
     tokens: frozenset = frozenset()  # the marked ones, as their atoms at the pins
-    form: object = None              # tenths of a form, as (kind, sequences at all operands, columns of a product with the weight on the left, or 0)
+    form: object = None              # tenths of a form, as (kind, sequences at all operands, columns of a product with the weight on the left, or 0, and whether they are of one atom)
 
 
 def of_op(problem, work, tokens, pinned, target):
@@ -176,12 +177,13 @@ def of_product(node, tokens, pinned, target, value, result, model):
         size = lambda name: math.prod(int(n) for n in model.sizes.guessed[name])
         return target["GEMM_TRANS_B"] * size(node.inp(k)) // max(size(result), 1)
 
-    def plain(kind, seqs, columns):
+    def plain(kind, seqs, columns, one):
         if kind == "swapped":
             if two:
                 return target["SWAPPED_PRODUCT"]
             small = (model.sizes.count.get(result) or 0) * model.sizes.bits(result) // 8 < LARGE
-            return max(target["WEIGHT_LEFT"], target["LEFT_NARROW"] // columns if 0 < columns < FEW and small else 0)
+            even = one and columns and columns % VECTOR == 0 and target["LEFT_EVEN"]
+            return max(target["LEFT_EVEN" if even else "WEIGHT_LEFT"], target["LEFT_NARROW"] // columns if 0 < columns < FEW and small else 0)
         if kind == "fused":
             return target["FUSED_FLAG"] * flags(seqs)
         if kind != "gemm":
@@ -198,7 +200,7 @@ def of_product(node, tokens, pinned, target, value, result, model):
             other = node.op == "MatMul" and kind and (kind != "swapped" or not is_dequantized(model, node.inp(0)))
         return tenths + more if other else tenths
 
-    return Charge(value, "forms", of_bytes(stands, ""), form=lambda kind, seqs, columns: of_bytes(plain(kind, seqs, columns), kind))
+    return Charge(value, "forms", of_bytes(stands, ""), form=lambda kind, seqs, *columns: of_bytes(plain(kind, seqs, *columns), kind))
 
 
 def einsum_charge(name, tokens, two, target, sizes):

@@ -95,14 +95,15 @@ class Forms:
 
     def form(self, seqs, group, kind=""):
         """With the sequences of the pins alone, and what it is charged."""
-        tenths = self.charge.form(kind, seqs, self.columns(group, seqs[2][-1]) if kind == "swapped" else 0) if self.charge and self.charge.form else 0
+        columns = self.columns(group, seqs[2][-1]) if kind == "swapped" else (0, False)
+        tenths = self.charge.form(kind, seqs, *columns) if self.charge and self.charge.form else 0
         return tuple(group), tuple(tuple(s) for s, pinned in zip(seqs, self.pinned) if pinned), tenths
 
     def columns(self, group, last):
-        """Of the result, behind the dim that the weight makes; 0: none of their own, or not known. last: their group."""
+        """Of the result, behind the dim that the weight makes; 0: none of their own, or not known; and are they of one atom? last: their group."""
         v = self.problem.values[self.problem.member[self.work.operands[2].tensor].value]
         sizes = [self.problem.forest.size[v.units[a]] for g, (_, at) in zip(group, self.tokens) if g == last for a in at[2]]
-        return math.prod(int(s[0]) for s in sizes) if sizes and all(known(s) for s in sizes) else 0
+        return math.prod(int(s[0]) for s in sizes) if sizes and all(known(s) for s in sizes) else 0, len(sizes) == 1
 
     def plain(self):
         every = sorted(set(self.group))
