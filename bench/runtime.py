@@ -8,6 +8,7 @@ OpenVINO's (float32), on the sample models.
   runtime.py --movement            what moving data takes of onnxruntime's time instead, one thread
   runtime.py --load                load time and peak memory instead, of a fresh process for each (about 5 minutes for all)
   runtime.py resnet18 vit_tiny --quantize channel        models in bytes, as onnxruntime's quantizer makes them
+  runtime.py --type float16        models in float16, as tests/python/lowered.py makes them
   runtime.py --seconds 2           all models with one and two threads in about 9 minutes, half of that for the sessions of the others
 
 The sessions of a model live in this process and run in turn, a round of each after the other in random order; a figure is the median
@@ -37,6 +38,7 @@ import onnx
 import bench
 import common
 import latency
+import lowered
 import movement_latency
 import zoo
 
@@ -177,6 +179,12 @@ def measure_load(names, made, args, threads):
     return lines
 
 
+def in_type(path, name):
+    made = path.with_suffix(f".{name}.onnx")
+    onnx.save(lowered.lowered(onnx.load(path), lowered.TYPES[name]), made)
+    return made
+
+
 def movement(names, build):
     """A table: what nodes that only move data take of all nodes' time in onnxruntime, without and with the reorders of its own layouts."""
     rows = []
@@ -199,6 +207,7 @@ def main():
     p.add_argument("--seconds", type=float, default=5, help="for each model and number of threads")
     p.add_argument("--optimize", action="store_true", help="relayout runs the rewritten model, the others the original")
     p.add_argument("--quantize", choices=bench.QUANTIZED, help="models in bytes")
+    p.add_argument("--type", choices=lowered.TYPES, help="models in this type; onnxruntime and OpenVINO run float16 alone")
     p.add_argument("--cpu", action="store_true", help="processor time of this process, not the clock's")
     p.add_argument("--load", action="store_true", help="load time and peak memory instead, each in a process of its own")
     p.add_argument("--movement", action="store_true", help="the share of movement in onnxruntime's time instead")
@@ -231,7 +240,7 @@ def main():
             path = zoo.filled(name, args.build / "zoo")
             x = zoo.inputs_of(onnx.load(path, load_external_data=False))
             try:
-                path = bench.quantized(path, args.quantize) if args.quantize else path
+                path = bench.quantized(path, args.quantize) if args.quantize else in_type(path, args.type) if args.type else path
                 sessions = {n: make(bench.optimized(prog, name, args) if args.optimize and n == "relayout" else path, threads)
                             for n, make in made.items()}
                 ms, ratio = measure(sessions, x, clock, args.seconds)

@@ -139,7 +139,7 @@ void rl_call_packed(const rl_call *c, uint32_t i) {
     rl_storage *s = c->in[i]->mem;
     if (s->readers != 1) return;
     rl_storage_unfetch(s);
-    if (s->borrowed) rl_onnx_forget(c->g, s->p, s->nbyte);
+    if (s->borrowed) rl_onnx_forget(c->g, s->p, s->narrow ? s->nbyte / sizeof(float) * sizeof(uint16_t) : s->nbyte);
 }
 
 /* Nobody else reads input i or will: an output of type t may take its storage. */

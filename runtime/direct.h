@@ -45,8 +45,8 @@ typedef struct {
     const rl_direct_runs *runs; /* of the output's channels, dense only; NULL: all are side by side */
     const float *w, *bias; /* packed; bias: padded with zeros to whole panels */
     float low, high;
-    rl_post post[RL_POSTS];           /* done after that */
-    rl_direct_view operand[RL_POSTS]; /* of binary ones, of the output's dims */
+    rl_post post[RL_POSTS + 1];           /* done after that */
+    rl_direct_view operand[RL_POSTS + 1]; /* of binary ones, of the output's dims */
     uint32_t npost;
 } rl_direct;
 

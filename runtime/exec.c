@@ -9,6 +9,8 @@
 #include "device.h"
 #include "exec.h"
 #include "fast.h"
+#include "fuse.h"
+#include "kernels.h"
 #include "native.h"
 #include "plan.h"
 
@@ -110,6 +112,18 @@ static rl_status with_numbers(rl_call *c, rl_status s) {
     return other ? rl_call_fail(c, RL_EMODEL, "has inputs that are no tensors of numbers") : s;
 }
 
+/* Not what only moves elements. */
+static bool makes_numbers(const rl_kernel *k, const rl_nodeinfo *n) {
+    return k->types != RL_ANYTYPE && (k->types != RL_ALLTYPES || rl_attr_find(n, "reduction"));
+}
+
+static rl_status run_on_host(rl_call *c, const rl_kernel *k) {
+    c->rounds = c->g->nrounded && makes_numbers(k, c->node);
+    RL_TRY(k->fn(c));
+    if (c->rounds) rl_round_outputs(c);
+    return RL_OK;
+}
+
 rl_status rl_exec_kernel(rl_step *s, rl_call *c) {
     uint32_t at = 0;
     const rl_kernel *k = choose_kernel(s, c, &at);
@@ -129,7 +143,7 @@ rl_status rl_exec_kernel(rl_step *s, rl_call *c) {
     if (k != s->kernel.p[0]) rl_call_fetch(c);
     c->arg = k->arg;
     s->ran = "reference";
-    return with_numbers(c, c->rt->device ? rl_device_host_kernel(s, c, k) : k->fn(c));
+    return with_numbers(c, c->rt->device ? rl_device_host_kernel(s, c, k) : run_on_host(c, k));
 }
 
 static uint64_t bytes_of(const rl_tensor *t) {
@@ -371,6 +385,13 @@ static bool find_sizes(const rl_exec *x, const rl_step *s, rl_tensor *out) {
     return true;
 }
 
+/* The output of a Cast of weights, which are made float32 when they are read. */
+static bool widen(const rl_exec *x, const rl_step *s, rl_tensor *out) {
+    const rl_nodeinfo *n = s->info;
+    const rl_tensor *t = n->op == RL_OP_Cast && rl_has(rl_in(n, 0)) && rl_has(n->out[0]) ? &x->constant[n->in[0].i] : NULL;
+    return t && t->kind == RL_TENSOR && x->rt->fast && rl_tensor_widen(x->rt, t, rl_attr_dtype(n, "to", RL_UNDEF), out);
+}
+
 rl_status rl_exec_fold(rl_exec *x) {
     rl_frame f = {.x = x};
     uint32_t kept = 0;
@@ -379,9 +400,9 @@ rl_status rl_exec_fold(rl_exec *x) {
     f.slot = rl_new(&f.mem, rl_tensor, x->g->nval);
     for (uint32_t i = 0; i < x->nstep; i++) {
         rl_step *s = &x->step[i];
-        rl_tensor sizes;
-        if (find_sizes(x, s, &sizes)) {
-            x->constant[s->info->out[0].i] = sizes;
+        rl_tensor known;
+        if (find_sizes(x, s, &known) || widen(x, s, &known)) {
+            x->constant[s->info->out[0].i] = known;
             continue;
         }
         if (!can_fold(x, s)) {

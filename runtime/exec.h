@@ -94,6 +94,10 @@ void rl_views_note(const rl_call *c);
 
 /* A tensor of the kernel's own, which the frame drops after the node. */
 rl_tensor *rl_call_hold(rl_call *c, rl_tensor t);
+/* The type that v, which lies as floats, is rounded to; RL_UNDEF: none. */
+static inline rl_dtype rl_rounded_to(const rl_graph *g, rl_value v) {
+    return rl_has(v) && v.i < g->nrounded ? g->rounded[v.i] : RL_UNDEF;
+}
 /* Runs the kernel of s for this call; what it makes for itself is the caller's to drop. */
 rl_status rl_exec_kernel(rl_step *s, rl_call *c);
 

@@ -189,7 +189,7 @@ static rl_direct_view view_of(const rl_tensor *t) {
 }
 
 /* A residual that comes first, and a Relu or Clip after that, are done with the sums in registers. */
-static void set_posts(const rl_call *c, rl_direct *d) {
+static void set_posts(rl_call *c, rl_direct *d) {
     const rl_fused *fused = c->step->fused;
     uint32_t i = 0, n = fused ? fused->npost : 0;
     d->low = -INFINITY, d->high = INFINITY;
@@ -203,6 +203,7 @@ static void set_posts(const rl_call *c, rl_direct *d) {
         if (rl_row_is_binary(fused->post[i].op)) d->operand[d->npost] = view_of(rl_call_in(c, fused->post[i].in));
         d->npost++;
     }
+    d->npost += rl_take_rounding(c, &d->post[d->npost]);
 }
 
 /* Some channels of t. */

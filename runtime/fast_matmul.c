@@ -124,15 +124,16 @@ static bool make_product(rl_making *m, const product *v, const rl_fused *fused) 
 
 typedef struct {
     const rl_rows *rows;
-    const rl_fused *fused;
+    rl_post op[RL_POSTS + 1];
+    uint32_t nop;
     const rl_tensor *post;
 } ending;
 
-/* What was fused, on m rows of n elements of y. */
+/* What was fused, and rounding, on m rows of n elements of y. */
 static void finish(const void *how, float *y, int64_t ym, int64_t row, int64_t column, int64_t m, int64_t n) {
     const ending *e = how;
-    for (uint32_t i = 0; i < e->fused->npost; i++) {
-        const rl_post *o = &e->fused->post[i];
+    for (uint32_t i = 0; i < e->nop; i++) {
+        const rl_post *o = &e->op[i];
         bool binary = rl_row_is_binary(o->op);
         int64_t bm = binary ? e->post[i].stride[0] : 0, bn = binary ? e->post[i].stride[1] : 0;
         const float *b = binary ? (const float *)rl_data(&e->post[i]) + row * bm + column * bn : NULL;
@@ -143,6 +144,14 @@ static void finish(const void *how, float *y, int64_t ym, int64_t row, int64_t c
         for (int64_t r = 0; r < m; r++)
             e->rows->op[o->op](y + r * ym, y + r * ym, binary ? b + r * bm : NULL, bn, n, o->p, o->q);
     }
+}
+
+static ending ending_of(rl_call *c, const rl_tensor *post) {
+    const rl_fused *fused = c->step->fused;
+    ending e = {.rows = rl_rows_best(), .nop = fused ? fused->npost : 0, .post = post};
+    for (uint32_t i = 0; i < e.nop; i++) e.op[i] = fused->post[i];
+    e.nop += rl_take_rounding(c, &e.op[e.nop]);
+    return e;
 }
 
 /* The step's panels, b times alpha and the scales of its columns, and behind them the whole bias. */
@@ -166,18 +175,19 @@ static rl_panels packed_panels(rl_call *c, const product *v, const rl_fused *fus
 
 /* Not where an operand's rows do not lie side by side. */
 static rl_status run_tiles(rl_call *c, product *v, uint32_t rank, const int64_t *dim) {
-    ending e = {rl_rows_best(), c->step->fused, v->post};
+    const rl_fused *fused = c->step->fused;
     if (!is_packed(c, v) || v->rank != 2 || (v->a.stride[1] != 1 && v->a.dim[1] != 1)) return RL_OK;
-    for (uint32_t i = 0; e.fused && i < e.fused->npost; i++)
-        if (rl_row_is_binary(e.fused->post[i].op) && v->post[i].stride[1] != 1 && v->post[i].stride[1] != 0)
+    for (uint32_t i = 0; fused && i < fused->npost; i++)
+        if (rl_row_is_binary(fused->post[i].op) && v->post[i].stride[1] != 1 && v->post[i].stride[1] != 0)
             return RL_OK;
+    ending e = ending_of(c, v->post);
     const rl_scatter *to = c->step->scatter;
     rl_panels_product p = {.a = rl_data(&v->a), .am = v->a.stride[0], .m = v->a.dim[0], .ym = v->dim[1], .how = &e};
-    rl_panels b = packed_panels(c, v, e.fused, e.rows, &p.start);
+    rl_panels b = packed_panels(c, v, fused, e.rows, &p.start);
     if (to) RL_TRY(rl_scatter_make(c, p.m, p.ym, &p.y));
     else p.y = rl_data(rl_call_make(c, 0, RL_F32, rank, dim));
     p.at = to ? to->at : NULL;
-    if (e.fused && e.fused->npost) p.end = finish;
+    if (e.nop) p.end = finish;
     rl_panels_multiply(c->rt, &b, &p);
     c->step->ran = "tiles";
     v->tiled = true;
@@ -337,12 +347,12 @@ rl_status rl_fast_scattered_conv(rl_call *c) {
     rl_convolution v = {.x = x, .k = rl_call_in(c, 1), .bias = rl_call_in(c, 2), .group = 1};
     if (!is_f32(x, 4) || x->rank != 4 || x->dim[1] != v.k->dim[1]) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
     v.dim[1] = v.k->dim[0];
-    ending e = {rl_rows_best(), c->step->fused, NULL};
+    ending e = ending_of(c, NULL);
     rl_tensor a = pixels_of(c, x);
     rl_panels_product p = {.a = rl_data(&a), .am = a.stride[0], .m = a.dim[0], .ym = v.dim[1], .at = c->step->scatter->at, .how = &e};
     rl_panels b = packed_pixels(c, &v, e.rows, &p.start);
     RL_TRY(rl_scatter_make(c, p.m, p.ym, &p.y));
-    if (e.fused && e.fused->npost) p.end = finish;
+    if (e.nop) p.end = finish;
     rl_panels_multiply(c->rt, &b, &p);
     c->step->ran = "tiles";
     return RL_OK;

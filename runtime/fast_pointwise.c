@@ -10,12 +10,13 @@
 #include "kernels_fast.h"
 #include "native.h"
 
-/* Elements of a row at a time; of a short one; of one so short that its operands are gathered; the value and one operand for each op. */
-enum { BLOCK = 4096, SHORT = 256, TINY = 64, OPERANDS = RL_POSTS + 3 };
+/* Elements of a row at a time; of a short one; of one so short that its operands are gathered; the value and one operand for each op, two of which are
+ * no posts and one rounds. */
+enum { BLOCK = 4096, SHORT = 256, TINY = 64, OPERANDS = RL_POSTS + 4 };
 
 typedef struct {
     const rl_rows *rows;
-    const rl_post *post;
+    rl_post post[OPERANDS];
     uint32_t npost, rank;
     int64_t dim[RL_RANK], stride[OPERANDS][RL_RANK], back[RL_RANK]; /* merged, outermost in the output's memory first */
     const float *at[OPERANDS];                                      /* NULL: the op has none */
@@ -194,6 +195,17 @@ static void walk(rl_call *c, chain *a, const rl_tensor *const *t, const int64_t 
     rl_parallel(c->rt, rows, RL_MAX(1, 8192 / RL_MAX(each * RL_MAX(a->npost, 1u), 1)), run_pieces, a);
 }
 
+/* What a value of this type is rounded by; RL_ROW_COPY: nothing. */
+static rl_row_op rounding(rl_dtype t) {
+    return t == RL_F16 ? RL_ROW_F16 : t == RL_BF16 ? RL_ROW_BF16 : RL_ROW_COPY;
+}
+
+bool rl_take_rounding(rl_call *c, rl_post *post) {
+    *post = (rl_post){.op = c->rounds ? rounding(rl_rounded_to(c->g, c->node->out[0])) : RL_ROW_COPY, .in = RL_NONE};
+    c->rounds = false;
+    return post->op != RL_ROW_COPY;
+}
+
 static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
     uint32_t rank = 0;
     int64_t dim[RL_RANK], perm[RL_RANK];
@@ -205,6 +217,7 @@ static rl_status run_chain(rl_call *c, chain *a, const rl_tensor *const *t) {
     c->gaps = true;
     rl_tensor *y = rl_call_make_over_in(c, may_cover(a, t), RL_F32, rank, dim, perm);
     c->step->ran = "rows";
+    a->npost += rl_take_rounding(c, &a->post[a->npost]);
     walk(c, a, t, perm, y);
     return RL_OK;
 }
@@ -216,7 +229,7 @@ static bool is_f32(const rl_tensor *t) {
 }
 
 /* x * scale + shift, each of one number for each channel. */
-static void start_scaled(rl_call *c, const rl_fused *f, chain *a, rl_post *post, rl_tensor *by, const rl_tensor **t) {
+static void start_scaled(rl_call *c, const rl_fused *f, chain *a, rl_tensor *by, const rl_tensor **t) {
     const float *at[2] = {f->scale, f->shift};
     int64_t dim[RL_RANK];
     const rl_native *n = c->step->native;
@@ -225,20 +238,19 @@ static void start_scaled(rl_call *c, const rl_fused *f, chain *a, rl_post *post,
     if (lanes > 1) dim[t[0]->rank - 2] = lanes;
     for (uint32_t i = 0; i < 2; i++) {
         by[i] = rl_tensor_borrow(c->rt, RL_F32, t[0]->rank - 1, dim, at[i], (size_t)f->nchannel * sizeof(float));
-        post[a->npost++] = (rl_post){.op = i ? RL_ROW_ADD : RL_ROW_MUL, .in = RL_NONE};
+        a->post[a->npost++] = (rl_post){.op = i ? RL_ROW_ADD : RL_ROW_MUL, .in = RL_NONE};
         t[a->npost] = &by[i];
     }
 }
 
 rl_status rl_fast_chain(rl_call *c) {
     const rl_fused *f = c->step->native && c->step->native->fused ? c->step->native->fused : c->step->fused;
-    rl_post post[OPERANDS];
-    chain a = {.post = post};
+    chain a = {.npost = 0};
     const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)};
     rl_tensor by[2];
-    if (f->scale) start_scaled(c, f, &a, post, by, t);
+    if (f->scale) start_scaled(c, f, &a, by, t);
     for (uint32_t i = 0; i < f->npost; i++) {
-        post[a.npost++] = f->post[i];
+        a.post[a.npost++] = f->post[i];
         if (rl_row_is_binary(f->post[i].op)) t[a.npost] = rl_call_in(c, f->post[i].in);
     }
     rl_status s = run_chain(c, &a, t);
@@ -248,35 +260,47 @@ rl_status rl_fast_chain(rl_call *c) {
 
 void rl_fused_rows(rl_call *c, const rl_tensor *bias, const rl_tensor *y) {
     const rl_fused *f = c->step->fused;
-    rl_post post[OPERANDS];
-    chain a = {.post = post};
+    chain a = {.npost = 0};
     const rl_tensor *t[OPERANDS] = {y};
     int64_t perm[RL_RANK];
     if (bias) {
-        post[a.npost++] = (rl_post){.op = RL_ROW_ADD, .in = RL_NONE};
+        a.post[a.npost++] = (rl_post){.op = RL_ROW_ADD, .in = RL_NONE};
         t[a.npost] = bias;
     }
     for (uint32_t i = 0; f && i < f->npost; i++) {
-        post[a.npost++] = f->post[i];
+        a.post[a.npost++] = f->post[i];
         if (rl_row_is_binary(f->post[i].op)) t[a.npost] = rl_call_in(c, f->post[i].in);
     }
+    a.npost += rl_take_rounding(c, &a.post[a.npost]);
     rl_stride_order(y, perm);
     if (a.npost) walk(c, &a, t, perm, y);
 }
 
+/* Output 0 may be input 0 itself (a Dropout, say). */
+void rl_round_outputs(rl_call *c) {
+    for (uint32_t i = 0; i < c->nout; i++) {
+        const rl_tensor *y = &c->out[i], *x = rl_call_in(c, 0), *t[OPERANDS] = {y};
+        chain a = {.npost = 1, .post[0] = {.op = rounding(rl_rounded_to(c->g, c->node->out[i])), .in = RL_NONE}};
+        int64_t perm[RL_RANK];
+        if (a.post[0].op == RL_ROW_COPY || y->kind != RL_TENSOR || y->dtype != RL_F32 || (x && x->mem == y->mem && rl_data(x) == rl_data(y) && !c->over)) continue;
+        rl_stride_order(y, perm);
+        walk(c, &a, t, perm, y);
+    }
+}
+
 rl_status rl_fast_binary(rl_call *c) {
-    rl_post post = {.op = (rl_row_op)c->arg, .in = 1};
-    chain a = {.post = &post, .npost = 1};
+    chain a = {.npost = 1, .post[0] = {.op = (rl_row_op)c->arg, .in = 1}};
+    rl_row_op *op = &a.post[0].op;
     RL_TRY(rl_call_need(c, 2));
     const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0), rl_call_in(c, 1)};
     if (!is_f32(t[0]) || !is_f32(t[1])) {
-        c->arg = post.op == RL_ROW_ADD ? RL_PW_ADD : post.op == RL_ROW_SUB ? RL_PW_SUB : post.op == RL_ROW_MUL ? RL_PW_MUL : RL_PW_DIV;
+        c->arg = *op == RL_ROW_ADD ? RL_PW_ADD : *op == RL_ROW_SUB ? RL_PW_SUB : *op == RL_ROW_MUL ? RL_PW_MUL : RL_PW_DIV;
         return rl_ref_binary(c);
     }
     if (rl_numel(t[0]) < rl_numel(t[1])) { /* the larger one is the value */
         const rl_tensor *x = t[0];
         t[0] = t[1], t[1] = x;
-        post.op = post.op == RL_ROW_SUB ? RL_ROW_RSUB : post.op == RL_ROW_DIV ? RL_ROW_RDIV : post.op;
+        *op = *op == RL_ROW_SUB ? RL_ROW_RSUB : *op == RL_ROW_DIV ? RL_ROW_RDIV : *op;
     }
     return run_chain(c, &a, t);
 }
@@ -306,19 +330,17 @@ bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl
 }
 
 rl_status rl_fast_unary(rl_call *c) {
-    rl_post post;
-    chain a = {.post = &post, .npost = 1};
+    chain a = {.npost = 1};
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)};
     bool clips = c->arg == RL_ROW_CLIP;
-    if (!rl_unary_post(c->node, c->arg, clips ? rl_call_in(c, 1) : NULL, clips ? rl_call_in(c, 2) : NULL, &post)) return rl_ref_clip(c);
+    if (!rl_unary_post(c->node, c->arg, clips ? rl_call_in(c, 1) : NULL, clips ? rl_call_in(c, 2) : NULL, &a.post[0])) return rl_ref_clip(c);
     return run_chain(c, &a, t);
 }
 
 /* x * x and x * x * x; other exponents are the reference's. */
 rl_status rl_fast_pow(rl_call *c) {
-    rl_post post = {.op = RL_ROW_SQUARE, .in = RL_NONE};
-    chain a = {.post = &post, .npost = 1};
+    chain a = {.npost = 1, .post[0] = {.op = RL_ROW_SQUARE, .in = RL_NONE}};
     RL_TRY(rl_call_need(c, 2));
     const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0)}, *by = rl_call_in(c, 1);
     float e = is_f32(t[0]) && is_f32(by) && by->rank <= t[0]->rank && rl_numel(by) == 1 ? *(const float *)rl_data(by) : NAN;
@@ -326,7 +348,7 @@ rl_status rl_fast_pow(rl_call *c) {
         c->arg = RL_PW_POW;
         return rl_ref_binary(c);
     }
-    if (e == 3) post.op = RL_ROW_CUBE;
+    if (e == 3) a.post[0].op = RL_ROW_CUBE;
     return run_chain(c, &a, t);
 }
 

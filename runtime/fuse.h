@@ -65,6 +65,10 @@ typedef struct rl_joined {
 bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl_tensor *high, rl_post *post);
 /* bias, which broadcasts to y (NULL: none), and then what was fused into the call's step, on y where it lies (fast_pointwise.c). */
 void rl_fused_rows(rl_call *c, const rl_tensor *bias, const rl_tensor *y);
+/* How output 0, the only one, is to be rounded, which is the caller's to do then; false: not. */
+bool rl_take_rounding(rl_call *c, rl_post *post);
+/* The outputs that stand for shorter floats (halves.c), rounded where they lie. */
+void rl_round_outputs(rl_call *c);
 /* How often a value is read, a body's reading twice, and by which step last. */
 typedef struct {
     uint32_t n;
@@ -86,6 +90,8 @@ void rl_join_each(rl_exec *x, rl_join_fn *join_at);
 void rl_sink_transposes(rl_graph *g, bool device);
 /* Average pools that only leave out pixels become strides of the 1 x 1 convolutions that read them (subsample.c). Where that was. */
 rl_status rl_join_subsampling(rl_graph *g);
+/* Float16 and bfloat16 computed as floats (halves.c). After all other changes of a graph. */
+rl_status rl_compute_as_floats(rl_graph *g);
 /* Joins steps of x; those that are left out go from the list. After constants are known, before lifetimes are. */
 void rl_fuse(rl_exec *x);
 /* DequantizeLinear, Conv or MatMul, QuantizeLinear as one step in bytes (fuse_bytes.c). Before rl_fuse. */

@@ -71,9 +71,14 @@ bool rl_fuse_rounding(const rl_fuser *a, const rl_nodeinfo *q, const rl_nodeinfo
     return true;
 }
 
+/* Also where floats stand for such. */
+static bool is_short(const rl_fuser *a) {
+    return a->type != RL_F32 || rl_rounded_to(a->x->g, a->value) != RL_UNDEF;
+}
+
 static bool is_near(const rl_fuser *a, rl_value v, double want) {
     float x;
-    return rl_fuse_scalar(a, v, &x) && fabs(x - want) < (a->type == RL_F32 ? 1e-4 : 4e-3) * fabs(want); /* shorter ones are rounded */
+    return rl_fuse_scalar(a, v, &x) && fabs(x - want) < (is_short(a) ? 4e-3 : 1e-4) * fabs(want); /* shorter ones are rounded */
 }
 
 bool rl_fuse_same_dims(const rl_fuser *a, rl_value v, rl_value w) {

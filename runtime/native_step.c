@@ -240,9 +240,9 @@ bool rl_native_only_moves(const rl_native *n) {
 
 const rl_kernel *rl_native_kernel(const rl_native *n) {
     static const rl_kernel own[] = {
-        [RL_NATIVE_CHAIN] = {.fn = rl_native_chain},
+        [RL_NATIVE_CHAIN] = {.types = RL_T(RL_F32), .fn = rl_native_chain},
         [RL_NATIVE_CONCAT] = {.fn = rl_native_concat},
-        [RL_NATIVE_GLOBAL] = {.fn = rl_native_global_pool},
+        [RL_NATIVE_GLOBAL] = {.types = RL_T(RL_F32), .fn = rl_native_global_pool},
         [RL_NATIVE_MOVE] = {.fn = rl_native_move},
     };
     if (n->device && !rl_native_only_moves(n)) return NULL;

@@ -5,8 +5,6 @@
 
 #include "isa.h"
 
-typedef union { float f; uint32_t i; } bits32;
-
 #define ATTR
 #define NAME(x) any_##x
 #include "number_runs.inc"

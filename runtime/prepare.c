@@ -282,6 +282,7 @@ rl_status rl_exec_rewrite(const rl_rt *rt, rl_graph *g) {
         rl_sink_folds(g);
         rl_cut_first(g);
         RL_TRY(rl_join_subsampling(g));
+        RL_TRY(rl_compute_as_floats(g));
     }
     if (rt->device && !rt->watch) {
         rl_pad_convolutions(g);

@@ -52,7 +52,8 @@ typedef struct rl_storage {
     bool lasts;                     /* a constant's: it stays as it is, and what was copied of it stays right */
     bool came;                      /* made on the host for want of a device's kernel: what reads it is the device's (device.h) */
     bool borrowed;                  /* p is not freed: weights in the mapped file, caller's data */
-    bool loose;                     /* borrowed weights whose address is not a multiple of their type's: rl_storage_fetch before they are read */
+    bool loose;                     /* borrowed weights whose address is not a multiple of their type's, or which are shorter: rl_storage_fetch before they are read */
+    rl_dtype narrow;                /* of loose ones: the shorter float that they are where they are borrowed, while p is to be float32; else RL_UNDEF */
     uint32_t readers;               /* of weights: steps that read them, counted for fast kernels; 0: they stay as they are */
     const void *source;             /* of loose ones while p is a copy: where they are borrowed */
     bool items;                     /* a sequence: p holds nbyte / sizeof(rl_tensor) tensors */
@@ -92,6 +93,8 @@ rl_tensor rl_tensor_new(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim
 rl_tensor rl_tensor_new_in(rl_rt *rt, rl_storage *base, size_t at, rl_dtype t, uint32_t rank, const int64_t *dim);
 /* A view of bytes that outlive the run; nothing is copied. */
 rl_tensor rl_tensor_borrow(rl_rt *rt, rl_dtype t, uint32_t rank, const int64_t *dim, const void *p, size_t nbyte);
+/* t, of borrowed bytes, as float32: loose. False: it is not float16 or bfloat16. */
+bool rl_tensor_widen(rl_rt *rt, const rl_tensor *t, rl_dtype to, rl_tensor *out);
 /* p becomes a copy that can be read, where s is loose; and is dropped again. */
 void rl_storage_fetch(rl_storage *s);
 void rl_storage_unfetch(rl_storage *s);
@@ -203,6 +206,7 @@ struct rl_call {
     uint32_t nout;
     uint32_t wrong;              /* 1 + an input that is no number where one is asked for */
     bool over;                   /* output 0 was written over an input */
+    bool rounds;                 /* outputs are to be rounded (halves.c); cleared by a kernel that has done so */
     bool gaps;                   /* set by a kernel: output 0 may have gaps between its rows */
     bool declined;               /* set by a device's kernel, which then did nothing: the next one in the table runs */
     rl_arena *tmp;               /* emptied after the node */

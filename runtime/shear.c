@@ -56,7 +56,7 @@ static uint32_t find_chain(const rl_exec *x, const rl_readers *of, rl_step **s) 
 
 /* ---- joining ---- */
 
-static const rl_kernel kernel = {.types = RL_T(RL_F32), .fn = rl_fast_shear};
+static const rl_kernel kernel = {.fn = rl_fast_shear};
 
 static void join(const rl_exec *x, rl_step *const *s, uint32_t n, const rl_shear *shear) {
     rl_step *last = s[n - 1];

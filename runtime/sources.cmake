@@ -37,6 +37,7 @@ set(RL_RUNTIME
   runtime/fuse_bytes.c
   runtime/fuse_pattern.c
   runtime/gemm.c
+  runtime/halves.c
   runtime/home.c
   runtime/interleave.c
   runtime/joined_attention.c

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device_internal.h"
+#include "number_runs.h"
 
 uint32_t rl_elem_bits(rl_dtype t) {
     return t == RL_STRING ? (uint32_t)(8 * sizeof(rl_str)) : rl_dtype_bits(t);
@@ -65,11 +66,33 @@ static rl_storage *storage_new(rl_rt *rt, size_t nbyte) {
     return s;
 }
 
+bool rl_tensor_widen(rl_rt *rt, const rl_tensor *t, rl_dtype to, rl_tensor *out) {
+    if (to != RL_F32 || (t->dtype != RL_F16 && t->dtype != RL_BF16) || !t->mem->borrowed) return false;
+    *out = *t;
+    out->dtype = to;
+    out->mem = storage_of(rt, t->mem->p, t->mem->nbyte * (sizeof(float) / sizeof(uint16_t)));
+    out->mem->borrowed = out->mem->loose = true;
+    out->mem->narrow = t->dtype;
+    return true;
+}
+
+/* n floats of as many shorter ones, wherever these begin. */
+static void read_shorter(float *to, const char *from, size_t n, rl_dtype t) {
+    const rl_number_run *convert = rl_number_run_of(RL_F32, t);
+    uint16_t some[2048];
+    for (size_t k; n > 0; n -= k, to += k, from += k * sizeof *some) {
+        k = RL_MIN(n, RL_LEN(some));
+        memcpy(some, from, k * sizeof *some);
+        convert->run(to, some, (int64_t)k);
+    }
+}
+
 void rl_storage_fetch(rl_storage *s) {
     if (!s->loose || !s->borrowed) return;
     s->on = &rl_backend_pages;
     void *p = take_bytes(s->rt, s->on, s->nbyte);
-    memcpy(p, s->p, s->nbyte);
+    if (s->narrow) read_shorter(p, s->p, s->nbyte / sizeof(float), s->narrow);
+    else memcpy(p, s->p, s->nbyte);
     s->source = s->p;
     s->p = p;
     s->borrowed = false;

@@ -145,6 +145,9 @@ py backend test_backend.py --fraction "${BACKEND_FRACTION:-0.25}"
 suite solve "$PYTHON" tests/python/test_solve.py --solver build/tests/solve_cli --count "${SOLVE_COUNT:-200}" --limit 2
 py proof test_proof.py --count "${PROOF_COUNT:-60}" --targets "${PROOF_TARGETS:-24}" --mutations "${MUTATION_COUNT:-400}" --seed "${RANDOM_SEED:-0}"
 others
+py float16 test_fast.py --type float16
+py bfloat16 test_fast.py --type bfloat16 --seed 1
+py zoo-run-float16 test_zoo_run.py --type float16 resnet18 mobilenetv3 vit_tiny swin_tiny unet shufflenet
 py movement test_movement.py --count "${MOVEMENT_COUNT:-500}" --seed "${RANDOM_SEED:-0}"
 py random-ort test_random.py --count "$((RANDOM_COUNT / 4))" --seed "${RANDOM_SEED:-0}" --target ort
 py random test_random.py --count "$RANDOM_COUNT" --seed "${RANDOM_SEED:-0}"

@@ -161,6 +161,8 @@ struct rl_graph {
     bool sized;                /* --dim or --input-shape gave a size that was open: inputs and outputs declare it (fix.h) */
     bool doubtful;             /* shape inference let a contradiction pass: in a body, which may never run */
     rl_alike *alike;           /* NULL: no two sizes are equal that do not look it */
+    const rl_dtype *rounded;   /* [nrounded] of values that lie as floats in a run: the type that they are rounded to (runtime/halves.c); RL_UNDEF: none */
+    uint32_t nrounded;
     struct rl_flat *flat;      /* passes/flat.h; NULL: bodies are attributes, as everywhere else */
     rl_graph *kept;            /* a graph whose memory this one uses: freed with it */
 };
