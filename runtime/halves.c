@@ -24,10 +24,10 @@ static rl_dtype type_of(const rl_graph *g, rl_value v) {
     return rl_has(v) ? rl_val(g, v)->dtype : RL_UNDEF;
 }
 
-/* Has it an output whose type is not that of its inputs, or a body? */
+/* Has it an output whose type is not that of its inputs, or a body, or does it compute otherwise in a shorter type? */
 static bool has_own_types(const rl_graph *g, const rl_nodeinfo *n) {
-    static const char *const names[] = {"to", "dtype", "output_dtype", "precision"};
-    bool own = n->ncap || n->op == RL_OP_CastLike;
+    static const char *const names[] = {"to", "dtype", "output_dtype"};
+    bool own = n->ncap || n->op == RL_OP_OPAQUE || n->op == RL_OP_CastLike || n->op == RL_OP_QuantizeLinear;
     for (uint32_t i = 0; i < RL_LEN(names); i++) own = own || is_half(rl_attr_dtype(n, names[i], RL_UNDEF));
     for (uint32_t i = 0; i < n->nattr; i++) own = own || n->attr[i].graph;
     for (uint32_t i = 0; i < n->nout; i++) own = own || (rl_has(n->out[i]) && type_of(g, n->out[i]) == RL_UNDEF);
@@ -95,7 +95,6 @@ rl_status rl_compute_as_floats(rl_graph *g) {
     rl_arena tmp;
     widener a = {.g = g, .nval = g->nval};
     uint32_t nnode = g->nnode;
-    if (rl_opset_of(g, rl_internz(g->ctx, "")) < 6) return RL_OK; /* a Cast has its type as a name */
     rl_arena_init(&tmp, g->ctx);
     a.as = rl_new(&tmp, rl_value, a.nval);
     a.made = rl_new(&tmp, bool, a.nval);
