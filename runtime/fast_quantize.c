@@ -17,7 +17,8 @@ typedef struct {
     const float *scale, *zero;
     int64_t n, nscale;         /* elements of a row; rows until the scales are those of the first again */
     bool each;                 /* every element of a row has a scale of its own */
-    bool is_signed, quantizes;
+    rl_row_int ints;
+    bool quantizes;
     uint32_t rank;             /* of rows that do not lie one behind the other: outermost first; 0: they do */
     int64_t dim[RL_RANK], stride[RL_RANK];
 } walk;
@@ -36,8 +37,8 @@ static void run_rows(void *arg, int64_t from, int64_t to) {
         int64_t row = k / cut, first = k % cut * BLOCK, s = w->each ? first : row % w->nscale, n = RL_MIN(BLOCK, w->n - first);
         void *y = w->to + (size_t)(row * w->n + first) * w->to_size;
         const void *x = w->from + (size_t)(row_at(w, row) + first) * w->from_size;
-        if (w->quantizes) w->rows->quantize(y, x, w->scale + s, w->zero + s, w->each, n, w->is_signed);
-        else w->rows->dequantize(y, x, w->scale + s, w->zero + s, w->each, n, w->is_signed);
+        if (w->quantizes) w->rows->quantize(y, x, w->scale + s, w->zero + s, w->each, n, w->ints == RL_ROW_I8);
+        else w->rows->dequantize(y, x, w->scale + s, w->zero + s, w->each, n, w->ints);
     }
 }
 
@@ -58,11 +59,11 @@ static const float *zeros_of(rl_call *c, const rl_tensor *z, int64_t n) {
 }
 
 /* Where the call is of this kind; the rest of w is set. */
-static bool is_plain(rl_call *c, walk *w, rl_dtype bytes, int64_t *perm) {
+static bool is_plain(rl_call *c, walk *w, rl_dtype ints, int64_t *perm) {
     const rl_tensor *x = rl_call_in(c, 0), *s = rl_call_in(c, 1), *z = rl_call_in(c, 2);
     int64_t n = rl_numel(s), along = rl_attr_int(c->node, "axis", 1);
     bool one = n == 1;
-    if (!rl_is_byte(bytes) || s->dtype != RL_F32 || s->rank > 1 || !rl_is_dense(s) || (z && (z->dtype != bytes || rl_numel(z) != n || !rl_is_dense(z)))) return false;
+    if ((!rl_is_byte(ints) && (ints != RL_I32 || z || w->quantizes)) || s->dtype != RL_F32 || s->rank > 1 || !rl_is_dense(s) || (z && (z->dtype != ints || rl_numel(z) != n || !rl_is_dense(z)))) return false;
     if (along < 0) along += x->rank;
     bool dense = rl_memory_order(x, perm);
     if (rl_attr_int(c->node, "block_size", 0) || !rl_numel(x) || (!dense && !(one && rl_stride_order(x, perm) && find_rows(w, x, perm)))) return false;
@@ -70,7 +71,7 @@ static bool is_plain(rl_call *c, walk *w, rl_dtype bytes, int64_t *perm) {
     w->rows = rl_rows_best();
     w->from = rl_data(x);
     w->scale = rl_data(s), w->zero = zeros_of(c, z, n);
-    w->is_signed = bytes == RL_I8;
+    w->ints = ints == RL_I8 ? RL_ROW_I8 : ints == RL_U8 ? RL_ROW_U8 : RL_ROW_I32;
     w->nscale = n;
     if (dense) w->n = one ? rl_numel(x) : 1;
     for (uint32_t i = x->rank; !one && i-- > 0 && perm[i] != along;) w->n *= x->dim[perm[i]];

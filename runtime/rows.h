@@ -40,6 +40,8 @@ typedef enum {
 } rl_row_op;
 static inline int rl_row_is_binary(rl_row_op op) { return op >= RL_ROW_ADD; }
 
+typedef enum { RL_ROW_U8, RL_ROW_I8, RL_ROW_I32 } rl_row_int; /* what is dequantized */
+
 /* step: of b, 0 or 1. */
 typedef void rl_row_loop(float *y, const float *x, const float *b, int64_t step, int64_t n, float p, float q);
 
@@ -61,7 +63,7 @@ typedef struct {
     void (*interleave)(float *y, const float *a, const float *b, int64_t n);
     /* y = x / scale to the nearest, + zero, cut to the bytes' range; y = (x - zero) * scale. step: of scale and zero, 0 or 1 */
     void (*quantize)(void *y, const float *x, const float *scale, const float *zero, int64_t step, int64_t n, bool is_signed);
-    void (*dequantize)(float *y, const void *x, const float *scale, const float *zero, int64_t step, int64_t n, bool is_signed);
+    void (*dequantize)(float *y, const void *x, const float *scale, const float *zero, int64_t step, int64_t n, rl_row_int of);
     /* y = c ? a : b; c: bools. step: of each in this order, 0 or 1 */
     void (*choose)(float *y, const uint8_t *c, const float *a, const float *b, const int64_t *step, int64_t n);
     /* An LSTM's cell: the sums of the gates i, o, f, c, of n each; c and h become the new ones */

@@ -3,7 +3,7 @@
 
   test_chosen.py
 
-One convolution behind another of 1 x 1, which makes its input channels-last, for each row of the tables.  No step may run oneDNN's plain
+One convolution behind another of 1 x 1, which makes its input channels-last, for each row of the tables; and DequantizeLinear of int32.  No step may run oneDNN's plain
 loops, named ref, nor let it do the bias or post-ops of a transposed convolution in such (ONEDNN_VERBOSE tells).  Skipped without oneDNN,
 and the choice where the processor has no AVX2.
 """
@@ -63,6 +63,13 @@ def network(rng, op, m, w, bias, behind, size, **more):
     return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
 
 
+def of_int32(size):
+    nodes = [h.make_node("Cast", ["x"], ["i"], to=T.INT32), h.make_node("DequantizeLinear", ["i", "s"], ["y"], "C")]
+    g = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 4, size, size])], [h.make_tensor_value_info("y", T.FLOAT, None)],
+                     [numpy_helper.from_array(np.float32([1, 2, 3, 4]), "s")])
+    return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+
+
 def plain(prog, model, folder):
     """What oneDNN did in plain loops, else an empty text."""
     p = subprocess.run([prog, "run", folder / "m.onnx"], capture_output=True, text=True, timeout=60, env={**os.environ, "ONEDNN_VERBOSE": "1"})
@@ -106,6 +113,7 @@ def main():
     for behind in ("", "Relu", "BatchNormalization"): # more output than oneDNN's windows reach: pads below zero
         jobs.append((f"transposed, a wide output, {behind or 'nothing behind'}",
                      network(rng, "ConvTranspose", 8, rng.standard_normal((8, 8, 3, 3)), True, behind, 6, strides=[2, 2], output_shape=[20, 20]), "", 6))
+    jobs.append(("DequantizeLinear of int32", of_int32(6), "rows", 6))
     with tempfile.TemporaryDirectory() as tmp:
         for name, model, kernel, size in jobs:
             what = wrong(prog, model, Path(tmp), kernel, size)

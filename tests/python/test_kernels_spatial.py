@@ -315,10 +315,10 @@ def QuantizeLinear(r):
 
 @maker
 def DequantizeLinear(r):
-    t, axis = pick(r, np.uint8, np.int8, np.int16), int(r.integers(0, 3))
+    t, axis = pick(r, np.uint8, np.int8, np.int16, np.int32), int(r.integers(0, 3))
     x = quantized(r, (3, 4, 6), t)
     shape = pick(r, (), (x.shape[axis],))
-    return Case("DequantizeLinear", [x, r.random(shape).astype(np.float32), pick(r, None, quantized(r, shape, t))], axis=axis)
+    return Case("DequantizeLinear", [x, r.random(shape).astype(np.float32), None if t == np.int32 else pick(r, None, quantized(r, shape, t))], axis=axis)
 
 
 @maker
