@@ -12,29 +12,68 @@ static rl_dtype line_type(rl_dtype t) {
     return t == RL_U64 ? RL_U64 : RL_I64;
 }
 
-typedef struct { int64_t n, k; bool last, reverse, exclusive, multiplies, largest; const void *x; void *y; int64_t *at; } lines;
+/* step: from an element of a line to the next, as many as there are lines side by side. */
+typedef struct { int64_t n, k, step; bool last, reverse, exclusive, multiplies, largest; const void *x; void *y; int64_t *at; } lines;
+
+enum { SIDE = 128 /* lines side by side that go together */ };
+
+/* Where the lines of piece r begin, *m of them. */
+static int64_t lines_at(const lines *l, int64_t r, int64_t *m) {
+    int64_t pieces = (l->step + SIDE - 1) / SIDE, first = r % pieces * SIDE;
+    *m = RL_MIN(l->step - first, (int64_t)SIDE);
+    return r / pieces * l->n * l->step + first;
+}
+
+/* fn on all pieces of the lines of x, which is dense. */
+static void run_side_by_side(const rl_call *c, const rl_tensor *x, lines *l, rl_range_fn *fn) {
+    if (rl_numel(x)) rl_parallel(c->rt, rl_numel(x) / l->n / l->step * ((l->step + SIDE - 1) / SIDE), rl_row_grain(l->n * RL_MIN(l->step, (int64_t)SIDE)), fn, l);
+}
+
+/* Of a dense tensor of x's dims. */
+static int64_t step_of(const rl_tensor *x, uint32_t axis) {
+    int64_t n = 1;
+    for (uint32_t i = axis + 1; i < x->rank; i++) n *= x->dim[i];
+    return n;
+}
 
 /* ---- ArgMax, ArgMin ---- */
 
-/* NaN is the extreme, as in NumPy. */
-#define ARG(S, T)                                                                                                    \
+/* m lines side by side; inlined for one. I: an integer as wide as T, for both to be vectors. NaN is the extreme, as in NumPy. */
+#define ARG(S, T, I)                                                                                                 \
+    static inline __attribute__((always_inline)) void arg_some_##S(const lines *l, int64_t at, int64_t *to, const int64_t m, const bool largest, const bool last) { \
+        const T *x = (const T *)l->x + at;                                                                           \
+        T best[SIDE];                                                                                                \
+        I place[SIDE];                                                                                               \
+        for (int64_t j = 0; j < m; j++) best[j] = x[j], place[j] = 0;                                                \
+        for (int64_t i = 1; i < l->n; i++) {                                                                         \
+            x += l->step;                                                                                            \
+            for (int64_t j = 0; j < m; j++) {                                                                        \
+                T v = x[j], b = best[j];                                                                             \
+                bool over = largest ? v > b : v < b, nan = v != v, number = b == b, same = number ? v == b : nan;    \
+                bool takes = (number & (nan | over)) | (same & last);                                                \
+                best[j] = takes ? v : b;                                                                             \
+                place[j] = takes ? (I)i : place[j];                                                                  \
+            }                                                                                                        \
+        }                                                                                                            \
+        for (int64_t j = 0; j < m; j++) to[j] = place[j];                                                            \
+    }                                                                                                                \
+    static inline __attribute__((always_inline)) void arg_any_##S(const lines *l, int64_t at, int64_t *to, const int64_t m) { \
+        if (l->largest && !l->last) arg_some_##S(l, at, to, m, true, false);                                         \
+        else if (l->largest) arg_some_##S(l, at, to, m, true, true);                                                 \
+        else arg_some_##S(l, at, to, m, false, l->last);                                                             \
+    }                                                                                                                \
     static void arg_##S(void *arg, int64_t from, int64_t to) {                                                       \
         const lines *l = arg;                                                                                        \
         for (int64_t r = from; r < to; r++) {                                                                        \
-            const T *x = (const T *)l->x + r * l->n;                                                                 \
-            int64_t best = 0;                                                                                        \
-            for (int64_t i = 1; i < l->n; i++) {                                                                     \
-                bool better = l->largest ? x[i] > x[best] : x[i] < x[best];                                          \
-                bool equal = x[i] == x[best], nan = x[i] != x[i], had = x[best] != x[best];                          \
-                if (had ? nan && l->last : nan || better || (equal && l->last)) best = i;                            \
-            }                                                                                                        \
-            l->at[r] = best;                                                                                         \
+            int64_t m, at = lines_at(l, r, &m), *y = l->at + at / (l->n * l->step) * l->step + at % (l->n * l->step);\
+            if (m == 1) arg_any_##S(l, at, y, 1);                                                                    \
+            else arg_any_##S(l, at, y, m);                                                                           \
         }                                                                                                            \
     }
-ARG(f32, float)
-ARG(f64, double)
-ARG(i64, int64_t)
-ARG(u64, uint64_t)
+ARG(f32, float, int32_t)
+ARG(f64, double, int64_t)
+ARG(i64, int64_t, int64_t)
+ARG(u64, uint64_t, int64_t)
 
 static rl_range_fn *arg_fn(rl_dtype t) {
     return t == RL_F32 ? arg_f32 : t == RL_F64 ? arg_f64 : t == RL_I64 ? arg_i64 : arg_u64;
@@ -51,29 +90,39 @@ rl_status rl_ref_arg(rl_call *c) {
     if (rl_numel(y) == 0) return RL_OK;
     if (x->dim[axis] == 0) return rl_call_fail(c, RL_EMODEL, "axis %u is empty", axis);
     rl_dtype t = line_type(x->dtype);
-    const rl_tensor *in = rl_lines_of(c, x, axis, t);
-    lines l = {.n = x->dim[axis], .largest = c->arg == RL_ARG_MAX, .last = rl_attr_int(c->node, "select_last_index", 0) != 0,
+    if (t == RL_F32 && x->dim[axis] > INT32_MAX) t = RL_F64; /* whose places are wider */
+    const rl_tensor *in = rl_dense_as(c, x, t);
+    lines l = {.n = x->dim[axis], .step = step_of(x, axis), .largest = c->arg == RL_ARG_MAX, .last = rl_attr_int(c->node, "select_last_index", 0) != 0,
                .x = rl_data(in), .at = rl_data(y)};
-    rl_parallel(c->rt, rl_numel(y), rl_row_grain(l.n), arg_fn(t), &l);
+    run_side_by_side(c, x, &l, arg_fn(t));
     return RL_OK;
 }
 
 /* ---- CumSum, CumProd ---- */
 
-/* W is the type that wraps, or holds more digits. */
+/* m lines side by side; inlined for one. W is the type that wraps, or holds more digits. */
 #define CUMULATE(S, T, W)                                                                                            \
+    static inline __attribute__((always_inline)) void cumulate_some_##S(const lines *l, int64_t at, const int64_t m, const bool multiplies, const bool exclusive) { \
+        const int64_t n = l->n, step = l->reverse ? -l->step : l->step;                                              \
+        W sum[SIDE];                                                                                                 \
+        for (int64_t j = 0; j < m; j++) sum[j] = multiplies;                                                         \
+        if (l->reverse) at += (n - 1) * l->step;                                                                     \
+        for (int64_t k = 0; k < n; k++, at += step) {                                                                \
+            const T *x = (const T *)l->x + at;                                                                       \
+            T *restrict y = (T *)l->y + at;                                                                          \
+            for (int64_t j = 0; j < m; j++) {                                                                        \
+                W before = sum[j];                                                                                   \
+                sum[j] = multiplies ? before * (W)x[j] : before + (W)x[j];                                           \
+                y[j] = (T)(exclusive ? before : sum[j]);                                                             \
+            }                                                                                                        \
+        }                                                                                                            \
+    }                                                                                                                \
     static void cumulate_##S(void *arg, int64_t from, int64_t to) {                                                  \
         const lines *l = arg;                                                                                        \
         for (int64_t r = from; r < to; r++) {                                                                        \
-            const T *x = (const T *)l->x + r * l->n;                                                                 \
-            T *y = (T *)l->y + r * l->n;                                                                             \
-            W sum = l->multiplies ? 1 : 0;                                                                           \
-            for (int64_t k = 0; k < l->n; k++) {                                                                     \
-                int64_t i = l->reverse ? l->n - 1 - k : k;                                                           \
-                W before = sum;                                                                                      \
-                sum = l->multiplies ? sum * (W)x[i] : sum + (W)x[i];                                                 \
-                y[i] = (T)(l->exclusive ? before : sum);                                                             \
-            }                                                                                                        \
+            int64_t m, at = lines_at(l, r, &m);                                                                      \
+            if (m == 1) cumulate_some_##S(l, at, 1, l->multiplies, l->exclusive);                                    \
+            else cumulate_some_##S(l, at, m, l->multiplies, l->exclusive);                                           \
         }                                                                                                            \
     }
 CUMULATE(f32, float, double)
@@ -92,13 +141,12 @@ rl_status rl_ref_cumulate(rl_call *c) {
     RL_TRY(rl_cumulate_axis(c, &axis));
     const rl_tensor *x = rl_call_in(c, 0);
     rl_dtype t = rl_is_float(x->dtype) ? rl_wide_float(x->dtype) : RL_I64; /* unsigned sums are the signed ones' bits */
-    const rl_tensor *in = rl_lines_of(c, x, axis, t);
-    rl_tensor *y = rl_lines_make(c, 0, x->dtype, t, x->rank, x->dim, axis);
-    lines l = {.n = x->dim[axis], .reverse = rl_attr_int(c->node, "reverse", 0) != 0, .multiplies = c->arg == RL_CUM_PROD,
-               .exclusive = rl_attr_int(c->node, "exclusive", 0) != 0, .x = rl_data(in), .y = rl_data(y)};
+    const rl_tensor *in = rl_dense_as(c, x, t), *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim), *wide = t == x->dtype ? y : rl_call_temp(c, t, x->rank, x->dim);
+    lines l = {.n = x->dim[axis], .step = step_of(x, axis), .reverse = rl_attr_int(c->node, "reverse", 0) != 0, .multiplies = c->arg == RL_CUM_PROD,
+               .exclusive = rl_attr_int(c->node, "exclusive", 0) != 0, .x = rl_data(in), .y = rl_data(wide)};
     rl_range_fn *fn = t == RL_F32 ? cumulate_f32 : t == RL_F64 ? cumulate_f64 : cumulate_i64;
-    if (rl_numel(x)) rl_parallel(c->rt, rl_numel(x) / l.n, rl_row_grain(l.n), fn, &l);
-    rl_lines_done(c, 0, y, axis);
+    run_side_by_side(c, x, &l, fn);
+    if (wide != y) rl_convert(c->rt, y, wide, true);
     return RL_OK;
 }
 
