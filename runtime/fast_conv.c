@@ -128,10 +128,17 @@ static bool can_end_in_rows(const rl_call *c) {
     return can;
 }
 
+/* oneDNN's Gelu of infinity is no number. */
+static bool has_gelu(const rl_fused *fused) {
+    bool has = false;
+    for (uint32_t i = 0; fused && i < fused->npost; i++) has = has || fused->post[i].op == RL_ROW_GELU;
+    return has;
+}
+
 /* An optimized implementation, with bias and post-ops or else bare. */
 static bool find_conv(rl_making *m, const rl_convolution *v, rl_dnnl_cmd x, rl_dnnl_cmd weights, rl_dnnl_cmd bias, rl_dnnl_cmd y) {
     int ways = (bias || m->c->step->fused) && can_end_in_rows(m->c) ? 2 : 1;
-    for (int bare = 0; bare < ways; bare++) {
+    for (int bare = ways == 2 && has_gelu(m->c->step->fused); bare < ways; bare++) {
         m->p->bare = bare;
         if (!rl_making_post(m, y)) return false;
         if (rl_conv_describe(m, v, x, weights, bare ? NULL : bias, y) != 0) continue;

@@ -70,6 +70,18 @@ def of_int32(size):
     return h.make_model(g, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
 
 
+def gelu_is_infinite(prog, folder):
+    """Of infinity, behind a convolution in groups, which is oneDNN's."""
+    nodes = [h.make_node("Conv", ["x", "w"], ["c"], group=2), h.make_node("Gelu", ["c"], ["y"])]
+    g = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 4, 4, 4])], [h.make_tensor_value_info("y", T.FLOAT, None)],
+                     [numpy_helper.from_array(np.ones((4, 2, 1, 1), np.float32), "w")])
+    model, x = h.make_model(g, opset_imports=[h.make_opsetid("", 20)], ir_version=9), np.ones((1, 4, 4, 4), np.float32)
+    onnx.save(model, folder / "m.onnx")
+    x[:, :, 1, 1] = np.inf
+    y, = outputs(prog, model, x, folder, ("--kernels", "fast"))
+    return (y[:, :, 1, 1] == np.inf).all() and np.isfinite(y[:, :, 0]).all()
+
+
 def plain(prog, model, folder):
     """What oneDNN did in plain loops, else an empty text."""
     p = subprocess.run([prog, "run", folder / "m.onnx"], capture_output=True, text=True, timeout=60, env={**os.environ, "ONEDNN_VERBOSE": "1"})
@@ -120,6 +132,10 @@ def main():
             passed, failed = passed + (not what), failed + bool(what)
             if what:
                 print(f"{name}: {what}")
+        infinite = gelu_is_infinite(prog, Path(tmp))
+        passed, failed = passed + infinite, failed + (not infinite)
+        if not infinite:
+            print("Gelu behind a convolution: of infinity it is not that")
     return common.closing(passed, failed)
 
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Where onnxruntime, the onnx package's reference evaluator and `relayout run` disagree: one small model for each, run by all three, and
-the table of docs/disagreements.md, which is this file's.
+"""Where onnxruntime, the onnx package's reference evaluator and `relayout run` disagree: one small model for each, run by all three, with the
+reference kernels and, where they are named, the fast ones, and the table of docs/disagreements.md, which is this file's.
 
   test_disagree.py             each model gives what the table says, from relayout as well; the table is current
   test_disagree.py --write     the table anew
+
+Skipped without oneDNN, whose answers some are.
 """
 import re
 import subprocess
@@ -27,7 +29,7 @@ LOOP = h.make_node("Loop", ["n", "go"], ["y"], body=h.make_graph(
     [h.make_node("Identity", ["d"], ["e"]), h.make_node("Neg", ["x"], ["s"])], "body", [h.make_tensor_value_info("t", T.INT64, []),
     h.make_tensor_value_info("d", T.BOOL, [])], [h.make_tensor_value_info("e", T.BOOL, []), h.make_tensor_value_info("s", T.FLOAT, [1, 5])]))
 
-# Title, what the standard says, opset, type of y, inputs, initializers, the node
+# Title, what the standard says, opset, type of y, inputs, initializers, the node; or several, which fast kernels run as one, whose answer is another
 CASES = [
     ("Resize, align_corners, a scale that leaves a fraction",
      "Places are those of the true size, 7.5: the standard's formula has `length_resized` = scale * length. onnxruntime takes 7, the size of its output.",
@@ -73,6 +75,18 @@ CASES = [
     ("Pad of strings, no value",
      "The standard says that it is the empty string. onnxruntime has no kernel.",
      17, T.STRING, {"x": np.array(["a", "b"], object)}, {"p": np.array([1, 0])}, h.make_node("Pad", ["x", "p"], ["y"])),
+    ("Relu, Clip and HardSigmoid behind a convolution, NaN",
+     "What is no number stays that. oneDNN takes it for the least where it does the op with the convolution, and so do the fast kernels.",
+     20, T.FLOAT, {"x": np.array([[[np.nan, -1, 1]]], np.float32)}, {"w": np.ones((1, 1, 1), np.float32)},
+     [h.make_node("Conv", ["x", "w"], ["c"]), h.make_node("Relu", ["c"], ["y"])]),
+    ("MaxPool, windows of NaN, and of -inf, alone",
+     "The standard does not say what the maximum of NaN is; of numbers and NaN all give that of the numbers. oneDNN begins with the least finite number.",
+     20, T.FLOAT, {"x": np.array([[[np.nan, np.nan, -np.inf, -np.inf, np.nan, 1]]], np.float32)}, {},
+     [h.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2], strides=[2])]),
+    ("Float16, a sum that is not one, taken further",
+     "2,049 is 2,048 in float16. The fast kernels round what they do in one step once, at its end, and onnxruntime what it computes in float32, with which it has no other kernels.",
+     20, T.FLOAT16, {"x": np.array([2048], np.float16)}, {"one": np.array([1], np.float16)},
+     [h.make_node("Add", ["x", "one"], ["a"]), h.make_node("Sub", ["a", "x"], ["y"])]),
 ]
 
 
@@ -80,9 +94,9 @@ def elem(x):
     return T.STRING if x.dtype == object else h.np_dtype_to_tensor_dtype(x.dtype)
 
 
-def model_of(opset, dtype, inputs, init, node):
-    rank = inputs["x"].ndim + {"Loop": 1, "Unsqueeze": 2}.get(node.op_type, 0)
-    g = h.make_graph([node], "g", [h.make_tensor_value_info(k, elem(v), v.shape) for k, v in inputs.items()],
+def model_of(opset, dtype, inputs, init, nodes):
+    rank = inputs["x"].ndim + {"Loop": 1, "Unsqueeze": 2}.get(nodes[0].op_type, 0)
+    g = h.make_graph(nodes, "g", [h.make_tensor_value_info(k, elem(v), v.shape) for k, v in inputs.items()],
                      [h.make_tensor_value_info("y", dtype, [None] * rank)], [numpy_helper.from_array(v, k) for k, v in init.items()])
     return h.make_model(g, opset_imports=[h.make_opsetid("", opset)], ir_version=8)
 
@@ -92,9 +106,10 @@ def shown(x):
     return f"{list(x.shape)} " + " ".join(f"\"{v}\"" if x.dtype.kind in "OSU" else f"{v:.4g}" for v in x.ravel())
 
 
-def answers(prog, model, inputs):
+def answers(prog, model, inputs, fast):
     """What each says: numbers as text, or that it refuses."""
-    engines = {"relayout": lambda: RelayoutBackend.prepare(model, program=prog, options=("--kernels", "reference")).run(inputs),
+    ours = lambda how: RelayoutBackend.prepare(model, program=prog, options=("--kernels", how)).run(inputs)
+    engines = {"relayout": lambda: ours("reference"), **({"relayout, fast kernels": lambda: ours("fast")} if fast else {}),
                "onnxruntime": lambda: common.run_ort(model.SerializeToString(), inputs),
                "reference evaluator": lambda: common.run_reference(model.SerializeToString(), inputs)}
     said = {}
@@ -113,14 +128,15 @@ def page(prog):
            "optimizes such a model is tested by comparing before with after in one runtime, whichever it is.", ""]
     bad = []
     for title, why, opset, dtype, inputs, init, node in CASES:
-        model = model_of(opset, dtype, inputs, init, node)
+        fast = isinstance(node, list)
+        model = model_of(opset, dtype, inputs, init, node if fast else [node])
         onnx.checker.check_model(model)
-        said = answers(prog, model, inputs)
+        said = answers(prog, model, inputs, fast)
         if len(set(said.values())) == 1:
             bad.append(f"{title}: all agree by now: {said['relayout']}")
         if said["relayout"] == "refuses":
             bad.append(f"{title}: relayout refuses it")
-        text = re.sub(r"\n\s*", " ", onnx.printer.to_text(model.graph.node[0]).strip())
+        text = "; ".join(re.sub(r"\n\s*", " ", onnx.printer.to_text(n).strip()) for n in model.graph.node)
         values = "; ".join(f"`{k}` = {shown(v)}" for k, v in {**inputs, **init}.items())
         out += [f"## {title}", "", why, "", f"`{text}`, opset {opset}, {values}:", "", "| | shape and elements |", "|---|---|"]
         out += [f"| {k} | {v} |" for k, v in said.items()] + [""]
@@ -131,6 +147,7 @@ def main():
     p = common.arguments(__doc__.splitlines()[0])
     p.add_argument("--write", action="store_true")
     args = p.parse_args()
+    common.need_onednn(common.program(args))
     text, bad = page(common.program(args))
     if args.write:
         PAGE.write_text(text)
