@@ -321,6 +321,7 @@ bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl
     case RL_ROW_LEAKY_RELU: post->p = rl_attr_float(n, "alpha", 0.01f); break;
     case RL_ROW_ELU: post->p = rl_attr_float(n, "alpha", 1); break;
     case RL_ROW_SILU: post->p = rl_attr_float(n, "alpha", 1); break;
+    case RL_ROW_ROUND: post->p = 1; break;
     case RL_ROW_HARD_SIGMOID: post->p = rl_attr_float(n, "alpha", 0.2f), post->q = rl_attr_float(n, "beta", 0.5f); break;
     case RL_ROW_GELU: post->op = rl_attr_is(n, "approximate", "tanh") ? RL_ROW_GELU_TANH : RL_ROW_GELU; break;
     case RL_ROW_CLIP: return clip_range(n, low, high, &post->p, &post->q);

@@ -32,6 +32,8 @@ typedef enum {
     RL_ROW_CUBE,
     RL_ROW_LINEAR,       /* p x + q */
     RL_ROW_ROUND,        /* x / p to the nearest whole number, of two to the even one */
+    RL_ROW_FLOOR,
+    RL_ROW_CEIL,
     RL_ROW_F16,          /* to the nearest number that a float16 has */
     RL_ROW_BF16,
     RL_ROW_ADD, RL_ROW_SUB, RL_ROW_MUL, RL_ROW_DIV, RL_ROW_MAX, RL_ROW_MIN,
