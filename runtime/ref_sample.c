@@ -5,16 +5,18 @@
 #include "ref_sample.h"
 #include "wide.h"
 
-/* ---- GridSample: computed in f64, places in f32 where the grid is no f64 ---- */
+/* ---- GridSample: summed in f64, places in f32 where the grid is no f64 ---- */
 
-enum { MOSTTAPS = 256 }; /* elements that make one of the output: 4 for each dim at most */
+enum { MOSTTAPS = 256 /* elements that make one of the output: 4 for each dim at most */, ROOM = 1024 /* of some points at a time */ };
 
 typedef struct {
     uint32_t r;
     int64_t dim[RL_RANK], n, ch, in, out; /* elements of a plane on both sides */
     rl_grid_mode mode;
-    const double *x, *grid;
-    double *y;
+    int64_t most, together; /* taps of a point; points at a time */
+    const double *grid;
+    const void *x; /* of one type with y */
+    void *y;
 } sampler;
 
 /* All taps of a point, as offsets in a plane and weights. */
@@ -40,20 +42,30 @@ static int64_t point_taps(const sampler *s, const double *g, int64_t *at, double
     return n;
 }
 
-static void sample_points(void *arg, int64_t from, int64_t to) {
-    const sampler *s = arg;
-    int64_t at[MOSTTAPS];
-    double weight[MOSTTAPS];
-    for (int64_t k = from; k < to; k++) {
-        int64_t image = k / s->out, o = k % s->out, n = point_taps(s, s->grid + k * s->r, at, weight);
-        for (int64_t c = 0; c < s->ch; c++) {
-            const double *x = s->x + (image * s->ch + c) * s->in;
-            double sum = 0;
-            for (int64_t t = 0; t < n; t++) sum += weight[t] * x[at[t]];
-            s->y[(image * s->ch + c) * s->out + o] = sum;
-        }
+/* Some points at a time, for all channels. */
+#define SAMPLE(S, T)                                                                                                 \
+    static void sample_##S(void *arg, int64_t from, int64_t to) {                                                    \
+        const sampler *s = arg;                                                                                      \
+        int64_t at[ROOM], n[ROOM];                                                                                   \
+        double weight[ROOM];                                                                                         \
+        for (int64_t k = from, m; k < to; k += m) {                                                                  \
+            int64_t image = k / s->out, o = k % s->out;                                                              \
+            m = RL_MIN(RL_MIN(s->together, to - k), s->out - o);                                                     \
+            for (int64_t p = 0; p < m; p++)                                                                          \
+                n[p] = point_taps(s, s->grid + (k + p) * s->r, at + p * s->most, weight + p * s->most);              \
+            for (int64_t c = image * s->ch; c < (image + 1) * s->ch; c++) {                                          \
+                const T *x = (const T *)s->x + c * s->in;                                                            \
+                T *y = (T *)s->y + c * s->out + o;                                                                   \
+                for (int64_t p = 0; p < m; p++) {                                                                    \
+                    double sum = 0;                                                                                  \
+                    for (int64_t t = p * s->most; t < p * s->most + n[p]; t++) sum += weight[t] * (double)x[at[t]];  \
+                    y[p] = (T)sum;                                                                                   \
+                }                                                                                                    \
+            }                                                                                                        \
+        }                                                                                                            \
     }
-}
+SAMPLE(f32, float)
+SAMPLE(f64, double)
 
 rl_status rl_grid_mode_read(const rl_call *c, rl_grid_mode *m) {
     bool nearest = rl_attr_is(c->node, "mode", "nearest"), cubic = rl_attr_is(c->node, "mode", "cubic") || rl_attr_is(c->node, "mode", "bicubic");
@@ -76,25 +88,27 @@ rl_status rl_grid_dims(const rl_call *c, int64_t *dim) {
     return rl_call_dims(c, x->rank, dim);
 }
 
-static rl_status count_taps(const rl_call *c, const sampler *s) {
-    int64_t taps = 1;
-    for (uint32_t i = 0; i < s->r; i++) taps = RL_MIN(taps * s->mode.ntap, MOSTTAPS + 1);
-    return taps <= MOSTTAPS ? RL_OK : rl_call_fail(c, RL_ELIMIT, "mode of so many elements in %u dims", s->r);
+static rl_status count_taps(const rl_call *c, sampler *s) {
+    s->most = 1;
+    for (uint32_t i = 0; i < s->r; i++) s->most = RL_MIN(s->most * s->mode.ntap, MOSTTAPS + 1);
+    s->together = ROOM / s->most;
+    return s->most <= MOSTTAPS ? RL_OK : rl_call_fail(c, RL_ELIMIT, "mode of so many elements in %u dims", s->r);
 }
 
 rl_status rl_ref_grid_sample(rl_call *c) {
     sampler s = {0};
     int64_t dim[RL_RANK] = {0};
     RL_TRY(rl_grid_dims(c, dim));
-    const rl_tensor *x = rl_call_as(c, 0, RL_F64), *grid = rl_call_as(c, 1, RL_F64);
+    rl_dtype t = rl_wide_float(rl_call_in(c, 0)->dtype);
+    const rl_tensor *x = rl_call_as(c, 0, t), *grid = rl_call_as(c, 1, RL_F64);
     s.r = x->rank - 2, s.ch = x->dim[1], s.in = s.out = 1;
     RL_TRY(rl_grid_mode_read(c, &s.mode));
     RL_TRY(count_taps(c, &s));
     for (uint32_t i = 0; i < s.r; i++) s.dim[i] = x->dim[2 + i], s.in *= s.dim[i], s.out *= dim[2 + i];
-    rl_tensor *y = rl_wide_make(c, 0, rl_call_in(c, 0)->dtype, RL_F64, x->rank, dim);
+    rl_tensor *y = rl_wide_make(c, 0, rl_call_in(c, 0)->dtype, t, x->rank, dim);
     if (rl_numel(y) && !s.in) return rl_call_fail(c, RL_EMODEL, "an image without elements");
     s.x = rl_data(x), s.grid = rl_data(grid), s.y = rl_data(y);
-    if (rl_numel(y)) rl_parallel(c->rt, dim[0] * s.out, 256, sample_points, &s);
+    if (rl_numel(y)) rl_parallel(c->rt, dim[0] * s.out, 256, t == RL_F64 ? sample_f64 : sample_f32, &s);
     rl_wide_done(c, 0, y);
     return RL_OK;
 }
