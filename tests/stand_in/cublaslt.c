@@ -35,7 +35,7 @@ LT(cublasLtCreate, cublasLtHandle_t *h) {
     static int some;
     FAULT();
     int of_driver = STAND_IN_VERSION > 12 ? stand_in_fault("newer than the driver") : 0;
-    if (of_driver) return of_driver;
+    if (of_driver) return (cublasStatus_t)of_driver;
     *h = (cublasLtHandle_t)&some;
     return CUBLAS_STATUS_SUCCESS;
 }
