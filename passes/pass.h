@@ -28,6 +28,7 @@ typedef struct {
     int64_t count, bytes, bound, bound_bytes, stands, stands_bytes; /* stands: of the model as it stands */
     bool timed;            /* the second part holds, too: times, in its units; of the assignment, and of the model as it stands */
     int64_t time, stands_time, time_bound;
+    int64_t charged, stands_charged; /* of the times */
     rl_cert_shown shown, stands_shown;
     uint32_t outside;      /* Transposes that move data of tensors that are in no value */
     rl_str why;            /* why it was not checked */

@@ -163,6 +163,12 @@ static const uint32_t *make_time(rl_prove_maker *m, bool stands) {
 
 static const uint32_t *make_chosen_time(rl_prove_maker *m) { return make_time(m, false); }
 
+static int64_t charged_by(const rl_plan *p, const uint32_t *cfg) {
+    int64_t n = 0;
+    for (uint32_t k = 0; k < p->op.n; k++) n += p->op.p[k].config.p[cfg[k]].charge * rl_charge_unit(p, &p->op.p[k]);
+    return n;
+}
+
 static bool any_quick(const rl_plan *p) {
     for (uint32_t k = 0; p->quick && k < p->ncomp; k++)
         if (p->quick[k].known) return true;
@@ -270,6 +276,8 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem) {
                     .outside = m.c.noutside, .checked = s == RL_OK};
     if (!x->checked) x->why = rl_internz(r->g->ctx, r->g->ctx->error);
     RL_TRY(prove_time(r, &m));
+    x->charged = charged_by(m.p, rl_plan_chosen(m.p, mem));
+    x->stands_charged = charged_by(m.p, rl_new(mem, uint32_t, m.p->op.n));
     x->time = m.time.cost.count;
     x->time_bound = m.time.bound.count;
     for (uint32_t i = 0; i < 2; i++) {

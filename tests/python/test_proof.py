@@ -454,6 +454,22 @@ def unchanged_results(prog, tmp):
         if accepts(Pair(src, src, Target(name=target)), words)[0] is None:
             yield f"{target}: the second checker takes the model for its result"
     yield from bytes_in_steps(prog, tmp)
+    yield from unit_that_stays(prog, tmp)
+
+
+def unit_that_stays(prog, tmp):
+    """A unit of floats that is what the choice says, and so stays as it is: one conversion, of bytes."""
+    node, src = test_targets.h.make_node, tmp / "unit.onnx"
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]), node("Transpose", ["d"], ["t"], perm=[0, 2, 1]),
+             node("QuantizeLinear", ["t", "s", "z"], ["r"]), node("DequantizeLinear", ["r", "s", "z"], ["e"]), node("DequantizeLinear", ["w", "s", "z"], ["f"]),
+             node("MatMul", ["e", "f"], ["y"])]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, [2, 32, 16])], [("y", T.FLOAT, [2, 16, 8])])
+    numbers = {"s": np.float32(0.1), "z": np.int8(3), "w": np.arange(256, dtype=np.int8).reshape(32, 8)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(x), name) for name, x in numbers.items())
+    onnx.save(model, src)
+    why, lost, words, _ = by_both(prog, src, tmp, "generic")
+    if why or lost or claim(words)[:2] != [1, 2 * 32 * 16]:
+        yield f"a unit that stays: {why or lost or claim(words)}"
 
 
 def bytes_in_steps(prog, tmp):
