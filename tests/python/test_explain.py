@@ -38,7 +38,7 @@ NORMS = {"LayerNormalization", "RMSNormalization", "SkipLayerNormalization", "Si
 VIEWS = {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"}
 MOVES = VIEWS | {"Transpose"}
 WINDOWS = {"Conv", "MaxPool", "AveragePool", "LpPool"}
-BLOCKS = {"Softmax", "LogSoftmax", "Pad", "Slice", "CumSum"}             # [their axis] together
+BLOCKS = {"Softmax", "LogSoftmax", "Pad", "Slice", "CumSum", "BatchNormalization"}  # [their axis, or channels] together
 OLD = {"Softmax", "LogSoftmax"}                                          # before opset 13 of all dims from the axis on
 FREE = {"Add", "Sub", "Mul", "Div", "Relu", "Sigmoid", "Clip", "Erf", "Tanh", "HardSwish", "HardSigmoid", "Cast", "LeakyRelu", "Neg", "Sqrt",
         "Exp", "Pow", "Gelu", "BatchNormalization", "Min", "Max", "Where", "PRelu", "Elu", "Abs"}
