@@ -20,7 +20,7 @@ static rl_dnn_item pool_window(rl_dnn_maker *m, const rl_dnn_pool_job *j) {
                                                                                                               : CUDNN_RESAMPLE_AVGPOOL_EXCLUDE_PADDING;
     cudnnPaddingMode_t pad = j->op == RL_DNN_POOL_MAX ? CUDNN_NEG_INF_PAD : CUDNN_ZERO_PAD;
     cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    cudnnNanPropagation_t nan = CUDNN_PROPAGATE_NAN;
+    cudnnNanPropagation_t nan = j->op == RL_DNN_POOL_MAX ? CUDNN_NOT_PROPAGATE_NAN : CUDNN_PROPAGATE_NAN; /* as the CPU's, and kernel pool */
     int64_t r = j->x.rank - 2;
     rl_dnn_item d = rl_dnn_make(m, CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
     rl_dnn_set(m, d, CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, 1, &mode);

@@ -371,7 +371,12 @@ struct rl_byte_sums {
             int64_t at[1];
             int32_t sum = 0;
             rl_walk_at(&p.w, k, 1, at);
-            for (uint32_t i = 0; i < p.n; i++) sum += ((const int8_t *)p.from)[at[0] + i * p.step];
+            const int8_t *x = (const int8_t *)p.from + at[0];
+            for (uint32_t i = 0; p.wide && i < p.n; i += 16) {
+                rl_wide16 some = *(const rl_wide16 *)(x + i);
+                for (uint32_t e = 0; e < 4; e++) sum = rl_dot4((int32_t)some.x[e], 0x01010101, sum);
+            }
+            for (uint32_t i = 0; !p.wide && i < p.n; i++) sum += x[i * p.step];
             ((int32_t *)p.to)[k] = sum;
         }
     }

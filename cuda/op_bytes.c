@@ -176,6 +176,9 @@ static rl_status sums_of(rl_call *c, const rl_tensor *t, uint32_t axis, const vo
     rl_loops_merge(&l);
     if (l.rank > RL_DIMS) return rl_call_fail(c, RL_ELIMIT, "more than %d dims", RL_DIMS);
     rl_p_byte_sums p = {.to = rl_data(y), .from = rl_data(t), .count = (uint32_t)rl_numel(y), .n = (uint32_t)t->dim[axis], .step = t->stride[axis], .w = rl_walk_of(&l, 0)};
+    uintptr_t at = (uintptr_t)p.from | p.n;
+    for (uint32_t i = 0; i < l.rank; i++) at |= (uintptr_t)l.step[0][i];
+    p.wide = p.step == 1 && at % 16 == 0;
     *out = p.to;
     return rl_gpu_launch(rl_gpu_of(c->rt), RL_GPU_byte_sums, rl_gpu_blocks(p.count), &p, sizeof p);
 }

@@ -374,8 +374,8 @@ typedef struct {
     rl_walk w;
 } rl_p_quantize;
 
-/* byte_sums: of lines of n signed bytes, `step` apart; operand 0 of the walk: where line k begins */
-typedef struct { void *to; const void *from; uint32_t count, n; int64_t step; rl_walk w; } rl_p_byte_sums;
+/* byte_sums: of lines of n signed bytes, `step` apart; wide: side by side, by 16 from multiples of 16; operand 0 of the walk: where line k begins */
+typedef struct { void *to; const void *from; uint32_t count, n, wide; int64_t step; rl_walk w; } rl_p_byte_sums;
 
 /* A zero point of bytes that are taken as signed ones: of the model, or on the device, a byte whose bits `flip` are turned. */
 typedef struct { const uint8_t *at; uint32_t flip; int32_t value; } rl_p_zero; /* at NULL: value */

@@ -98,6 +98,7 @@ static int64_t *group_order(rl_absorber *a, const rl_permuted *in, int64_t group
 
 static bool read_conv(rl_absorber *a, rl_node n, const rl_layer *l, const rl_permuted *in) {
     const rl_nodeinfo *x = rl_nod(a->g, n);
+    if (!rl_has(rl_in(x, l->weight))) return false;
     const rl_valinfo *w = rl_val(a->g, x->in[l->weight]);
     int64_t groups = rl_attr_int(x, "group", 1);
     if (in->axis != 1 || w->rank == RL_NORANK || w->rank < 3 || !rl_dim_known(w->dim[0]) || groups < 1 || in->n % groups) return false;
@@ -139,7 +140,7 @@ static bool read_pointwise(rl_absorber *a, rl_node n, const rl_permuted *in, boo
 /* The dim of a product's matrix that is its rows, one for each of the features that come out; the other is multiplied with what comes in. */
 static bool rows_of_product(const rl_absorber *a, const rl_nodeinfo *x, const rl_layer *l, uint32_t *rows) {
     *rows = x->op == RL_OP_Gemm && rl_attr_int(x, "transB", 0) != 0 ? 0 : 1;
-    return rl_val(a->g, x->in[l->weight])->rank == 2;
+    return rl_has(rl_in(x, l->weight)) && rl_val(a->g, x->in[l->weight])->rank == 2;
 }
 
 static bool read_product(rl_absorber *a, rl_node n, const rl_layer *l, const rl_permuted *in) {

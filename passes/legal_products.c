@@ -188,15 +188,20 @@ static bool weights_at_hand(const rl_labels *b, uint32_t slot, uint32_t rank, rl
     if (!x || x->rank != rank || x->dim[0] != made || !rl_can_permute_bytes(b->g, x)) return false;
     if (x->data) return has_whole_bytes(b, v);
     const rl_nodeinfo *n = rl_nod(b->g, x->def);
-    for (uint32_t k = 1; k < n->nin; k++)
-        if (rl_has(n->in[k]) && !has_whole_bytes(b, n->in[k])) return false;
+    uint32_t axis;
+    for (uint32_t k = 1; k < n->nin; k++) {
+        if (!rl_has(n->in[k])) continue;
+        bool each = rl_val(b->g, n->in[k])->rank == 1 && rl_val(b->g, n->in[k])->dim[0] != 1;
+        if (!has_whole_bytes(b, n->in[k]) || (each && !rl_op_axis(b->g, n, &axis))) return false;
+    }
     return has_whole_bytes(b, n->in[0]);
 }
 
 /* A number, or one for each of `made`. */
 static bool rows_at_hand(const rl_labels *b, uint32_t slot, rl_dim made) {
-    rl_value v = rl_in(b->n, slot);
-    return !rl_has(v) || (has_whole_bytes(b, v) && (rl_val(b->g, v)->rank == 0 || (rl_val(b->g, v)->rank == 1 && (rl_val(b->g, v)->dim[0] == 1 || rl_val(b->g, v)->dim[0] == made))));
+    if (!rl_has(rl_in(b->n, slot))) return true;
+    const rl_valinfo *x = rl_val(b->g, b->n->in[slot]);
+    return has_whole_bytes(b, b->n->in[slot]) && (x->rank == 0 || (x->rank == 1 && (x->dim[0] == 1 || x->dim[0] == made)));
 }
 
 /* A Conv reads and makes its channels in any order, which its weights are then stored in, and the dims of its batch; a depthwise one makes

@@ -666,6 +666,8 @@ class Builder:
             return self.has_bytes(name)
         if made is None or (made.op, made.domain) != ("DequantizeLinear", "") or made.attr("block_size", 0) or name in self.model.graph.outputs:
             return False
+        if any(tuple(self.dims(x)) not in ((), (ONE,)) for x in made.input[1:] if x) and not -rank <= made.attr("axis", 1) < rank:
+            return False
         return all(self.has_bytes(x) for x in made.input if x) and all(len(self.dims(x)) < 2 for x in made.input[1:] if x)
 
     def heads(self):

@@ -36,7 +36,7 @@ NOT_REACHED = {("pt_swin_tiny_patch4_window7_224", "fused"): 24}
 BYTES_LATER = {"pt_mobilevit_xxs": 2754048}
 BYTES_SHARE = 0.26
 # What is kept and not proved quick enough: nothing with the default target. This one, with another, is there for what the report says of such parts.
-OPEN = {("pt_vit_tiny_patch16_224", "ort")}
+OPEN = {("pt_efficientformer_l1", "openvino")}
 # Nodes that move floats outside attention, default target: patches 1, downsampling 3, and two for each border of windows.
 WINDOWS = {"pt_swin_tiny_patch4_window7_224": 24, "pt_swinv2_tiny_window8_256": 24}
 CHANNELS = {"pt_shufflenet_v2"}

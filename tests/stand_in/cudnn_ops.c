@@ -178,6 +178,7 @@ static double pool_of(const item *d, const tensor *x, const int64_t *out) {
     const int64_t *size = item_get(d, CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, &r), *step = item_get(d, CUDNN_ATTR_RESAMPLE_STRIDES, NULL);
     const int64_t *pre = item_get(d, CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, NULL);
     int mode = item_int(d, CUDNN_ATTR_RESAMPLE_MODE, -1), inside = 0, all = 0;
+    int keeps_nan = item_int(d, CUDNN_ATTR_RESAMPLE_NAN_PROPAGATION, CUDNN_NOT_PROPAGATE_NAN) == CUDNN_PROPAGATE_NAN;
     double most = -(double)INFINITY, sum = 0;
     tensor taps = {.rank = r};
     memcpy(taps.dim, size, (size_t)r * sizeof *size);
@@ -188,7 +189,7 @@ static double pool_of(const item *d, const tensor *x, const int64_t *out) {
             there = there && in[2 + i] >= 0 && in[2 + i] < x->dim[2 + i];
         }
         all++, inside += there;
-        if (there) sum += get(x, in), most = fmax(most, get(x, in));
+        if (there) sum += get(x, in), most = keeps_nan && isnan(sum) ? sum : fmax(most, get(x, in));
     } while (next(&taps, tap));
     return mode == CUDNN_RESAMPLE_MAXPOOL ? most : sum / (mode == CUDNN_RESAMPLE_AVGPOOL_INCLUDE_PADDING ? all : inside);
 }

@@ -165,6 +165,7 @@ TEST(graphs) {
     RUNS("  in %x f32[1,3,3,3]\n  in %w f32[4,2,1,1]\n  const %p i64[2] {1,2}\n  %a, %b = Split(%x, %p) axis=1\n  %y = Conv(%b, %w)\n  out %y\n", 1e-6, "cuDNN+own",
          "tensor 1: type 0 dims 1,2,3,3 strides 18,9,3,1"); /* 36 bytes into %x, which is copied */
     RUNS("  in %x f32[2,4,7,6]\n  %y = MaxPool(%x) kernel_shape=[3,2] pads=[1,0,1,1] strides=[2,1]\n  out %y\n", 1e-6, "cuDNN", "tensor 2: type 0 dims 2,4,4,6");
+    RUNS("  in %x f32[1,1,2,4]\n  const %c f32[4] {0,nan,0,0}\n  %a = Add(%x, %c)\n  %y = MaxPool(%a) kernel_shape=[2,2] strides=[2,2]\n  out %y\n", 1e-6, "cuDNN", ""); /* NaNs are left out */
     RUNS("  in %x f16[2,4,7,6]\n  %y = AveragePool(%x) kernel_shape=[3,3] pads=[1,1,1,1] count_include_pad=1\n  out %y\n", 2e-3, "cuDNN", "cuDNN graph of 1");
     RUNS("  in %x f32[2,4,7,6]\n  %y = AveragePool(%x) kernel_shape=[3,3] pads=[1,1,1,1]\n  out %y\n", 1e-6, "cuDNN", "cuDNN graph of 1");
     RUNS("  in %x f16[3,5,8]\n  in %s f16[8]\n  in %b f16[8]\n  %y = LayerNormalization(%x, %s, %b)\n  out %y\n", 2e-3, "cuDNN+own", /* the scale and the bias made f32 */

@@ -248,6 +248,7 @@ static const struct { const char *type, *text; } forms[] = {
     {"QLinearMatMul", "in %x i8[2,3,5] const %s f32[] {0.02} const %z i8[] {0} in %w i8[2,5,6] const %u f32[] {0.05} const %v #[] {7} "
                       "%y = QLinearMatMul(%x, %s, %z, %w, %s, %z, %u, %v)"},
     {"MatMulInteger", "in %x #[2,5,8] in %w i8[2,8,4] %y = MatMulInteger(%x, %w)"},
+    {"MatMulInteger", "in %x #[2,5,32] in %w u8[2,32,4] const %z #[] {100} const %o u8[] {9} %y = MatMulInteger(%x, %w, %z, %o)"},
     {"MatMulInteger", "in %x #[5,7] const %w u8[7,3] {1,2,3,100,5,6,7,8,9,10,11,128,13,14,15,127,250,1,2,3,5} const %z #[] {100} const %o u8[] {9} "
                       "%y = MatMulInteger(%x, %w, %z, %o)"},
     /* zero points that the run makes, of the first matrix, of both */
