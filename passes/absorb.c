@@ -37,7 +37,7 @@ static bool note_scales(rl_absorber *a, rl_node n, uint32_t dim, const int64_t *
         uint32_t rank = rl_has(rl_in(x, i)) ? rl_val(a->g, x->in[i])->rank : 0, axis;
         if (rank == 0) continue;
         if (rank != 1 || rl_attr_int(x, "block_size", 0) != 0 || !rl_op_axis(a->g, x, &axis)) return false;
-        if (axis == dim && rl_val(a->g, x->in[i])->dim[0] != 1 && !note(a, n, i, 0, to, count, from)) return false;
+        if (rl_op_has_scale_of_each(a->g, x, i, dim) && !note(a, n, i, 0, to, count, from)) return false;
     }
     return true;
 }

@@ -123,7 +123,7 @@ static bool is_op(const rl_graph *g, rl_node n, rl_op op) { return n.i != RL_NON
 static bool is_of_conv(const rl_graph *g, rl_value v) {
     rl_node def = rl_val(g, v)->def;
     while (is_op(g, def, RL_OP_QuantizeLinear) || is_op(g, def, RL_OP_DequantizeLinear)) def = rl_val(g, rl_nod(g, def)->in[0])->def;
-    return is_op(g, def, RL_OP_Conv) || is_op(g, def, RL_OP_QLinearConv);
+    return def.i != RL_NONE && rl_op_is_conv(rl_nod(g, def)->op);
 }
 
 /* Does the Transpose put the channels of an image that a convolution makes last?  Only images: none of onnxruntime's has the channels last in 3-D or 5-D

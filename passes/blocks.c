@@ -30,7 +30,8 @@ static kind kind_of(const rl_graph *g, const rl_nodeinfo *n) {
 
 /* taps 0: its weights are not known. */
 static rl_blocks_conv conv_of(const rl_graph *g, const rl_nodeinfo *n) {
-    rl_value at = rl_in(n, n->op == RL_OP_QLinearConv ? 3 : 1);
+    const rl_layer *layer = rl_op_layer(n->op);
+    rl_value at = rl_in(n, layer ? layer->weight : 1);
     const rl_valinfo *w = rl_has(at) ? rl_val(g, at) : NULL, *x = rl_val(g, n->in[0]), *y = rl_val(g, n->out[0]);
     rl_blocks_conv c = {x->dtype, y->dtype, x->dim, y->dim, rl_attr_int(n, "group", 1), 1, n->op == RL_OP_ConvTranspose};
     for (uint32_t i = 2; w && w->rank == 4 && i < 4; i++) c.taps *= RL_MAX(w->dim[i], 0);

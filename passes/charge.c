@@ -283,16 +283,17 @@ static void charge_after(const rl_oplegal *op, int64_t tenths, rl_role role, rl_
     for (uint32_t t = 0; t < op->ntoken; t++) x->marked[t] = op->token[t].natom[0] && role_of(op, &op->token[t]) == role;
 }
 
+static int64_t charge_form(const rl_plan *p, const rl_oplegal *op, uint32_t form) {
+    const rl_config c = {form, NULL, 0};
+    return op->part ? einsum(p, op, &c) : product(p, op, &c);
+}
+
 static void charge_forms(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {
     x->rule = RL_CERT_FORMS;
+    x->tenths = charge_form(p, op, RL_NONE);
     x->nform = op->nform;
     x->form = rl_new(p->mem, int64_t, op->nform + 1);
-    for (uint32_t f = 0; f <= op->nform; f++) {
-        const rl_config c = {f < op->nform ? f : RL_NONE, NULL, 0};
-        int64_t tenths = op->part ? einsum(p, op, &c) : product(p, op, &c);
-        if (f < op->nform) x->form[f] = tenths;
-        else x->tenths = tenths;
-    }
+    for (uint32_t f = 0; f < op->nform; f++) x->form[f] = charge_form(p, op, f);
 }
 
 static void charge_op(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {

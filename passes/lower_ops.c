@@ -122,11 +122,14 @@ bool rl_lower_adopts(rl_lower *l, rl_oplegal *op) {
     return rl_opwriter_choose_dims(&w) && rl_opwriter_reshapes(&w) == 0;
 }
 
-/* For each place along the label's dim, the place that was there. */
-static const int64_t *label_places(const rl_opwriter *w, uint32_t label, uint32_t o, uint32_t *count) {
+/* The places along a label's dim that were where its places are now; n 0: each is where it was. */
+typedef struct { uint32_t n; const int64_t *p; } places;
+
+static places label_places(const rl_opwriter *w, uint32_t label, uint32_t o) {
     const rl_cls *c = &w->l->p->cls.p[w->op->operand[o].cls];
     rl_dimspan s = w->dim[label];
     int64_t n = 1, *p, stride[RL_MAXATOM], size[RL_MAXATOM];
+    bool moved = false;
     for (uint32_t i = s.from; i < s.to; i++) size[i - s.from] = c->size[w->op->token[w->token[i]].atom[o][0]], n *= size[i - s.from];
     for (uint32_t i = s.from; i < s.to; i++) { /* a token's number says how far in it was */
         stride[i - s.from] = 1;
@@ -137,24 +140,22 @@ static const int64_t *label_places(const rl_opwriter *w, uint32_t label, uint32_
     for (int64_t x = 0; x < n; x++) {
         int64_t rest = x;
         for (uint32_t i = s.to; i-- > s.from; rest /= size[i - s.from]) p[x] += rest % size[i - s.from] * stride[i - s.from];
+        moved |= p[x] != x;
     }
-    *count = (uint32_t)n;
-    return p;
+    return (places){moved ? (uint32_t)n : 0, p};
 }
 
 /* v with the elements along dim in another order; what a DequantizeLinear makes of constants comes from another one. */
-static rl_value permuted(rl_lower *l, rl_value v, uint32_t dim, uint32_t n, const int64_t *p) {
+static rl_value permuted(rl_lower *l, rl_value v, uint32_t dim, const places *to) {
     rl_graph *g = l->g;
-    if (rl_val(g, v)->data) return rl_graph_permuted(g, v, dim, n, p);
+    if (rl_val(g, v)->data) return rl_graph_permuted(g, v, dim, to->n, to->p);
     const rl_valinfo x = *rl_val(g, v);
     const rl_nodeinfo old = *rl_nod(g, x.def);
     rl_value in[3], y = rl_graph_value(g, rl_graph_fresh_name(g, x.name ? x.name : "rl"));
     rl_graph_set_type(g, y, x.dtype, x.rank, x.dim);
     for (uint32_t i = 0; i < old.nin; i++) {
-        uint32_t axis;
-        bool each = i == 0 || (rl_has(old.in[i]) && rl_val(g, old.in[i])->rank == 1 && rl_val(g, old.in[i])->dim[0] != 1);
-        bool along = each && (i == 0 || (rl_op_axis(g, &old, &axis) && axis == dim));
-        in[i] = along ? rl_graph_permuted(g, old.in[i], i == 0 ? dim : 0, n, p) : old.in[i];
+        bool along = i == 0 || rl_op_has_scale_of_each(g, &old, i, dim);
+        in[i] = along ? rl_graph_permuted(g, old.in[i], i == 0 ? dim : 0, to->n, to->p) : old.in[i];
     }
     rl_node made = rl_lower_node(l, old.op, rl_graph_fresh_name(g, "rl_dequantize"), old.nin, in, 1, &y);
     rl_nod(g, made)->since = old.since;
@@ -162,26 +163,22 @@ static rl_value permuted(rl_lower *l, rl_value v, uint32_t dim, uint32_t n, cons
     return y;
 }
 
-/* Stores input `slot` with the elements along dim in the order of the label's channels; one element is there for all. */
-static void permute_input(rl_opwriter *w, uint32_t slot, uint32_t dim, uint32_t label, uint32_t o) {
-    uint32_t n;
-    const int64_t *p = label_places(w, label, o, &n);
-    bool moved = false;
-    for (uint32_t i = 0; i < n; i++) moved |= p[i] != i;
-    if (!moved || slot >= w->nin || !rl_has(w->in[slot])) return;
+/* Stores input `slot` with the elements along dim in the order of channels; one element is there for all. */
+static void permute_input(rl_opwriter *w, uint32_t slot, uint32_t dim, const places *to) {
+    if (to->n == 0 || slot >= w->nin || !rl_has(w->in[slot])) return;
     const rl_valinfo *v = rl_val(w->l->g, w->in[slot]);
-    if (v->rank > 0 && v->dim[dim] != 1) w->in[slot] = permuted(w->l, w->in[slot], dim, n, p);
+    if (v->rank > 0 && v->dim[dim] != 1) w->in[slot] = permuted(w->l, w->in[slot], dim, to);
 }
 
 /* Operand 0 is x, 1 is y; of a depthwise Conv the channels are one label of both. */
 static void conv_weights(rl_opwriter *w) {
     const rl_layer *of = rl_op_layer(w->n->op);
     bool depthwise = w->op->label[2].role != RL_T_FREE;
-    uint32_t made = depthwise ? 1 : 2;
-    if (!depthwise) permute_input(w, of->weight, 1, 1, 0);
-    permute_input(w, of->weight, 0, made, 1);
-    permute_input(w, of->bias, 0, made, 1);
-    for (uint32_t i = 0; i < of->nrow; i++) permute_input(w, of->row[i], 0, made, 1);
+    places read = label_places(w, 1, 0), made = label_places(w, depthwise ? 1 : 2, 1);
+    if (!depthwise) permute_input(w, of->weight, 1, &read);
+    permute_input(w, of->weight, 0, &made);
+    permute_input(w, of->bias, 0, &made);
+    for (uint32_t i = 0; i < of->nrow; i++) permute_input(w, of->row[i], 0, &made);
 }
 
 static void plain(rl_lower *l, rl_oplegal *op) {

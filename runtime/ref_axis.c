@@ -141,12 +141,12 @@ rl_status rl_ref_cumulate(rl_call *c) {
     RL_TRY(rl_cumulate_axis(c, &axis));
     const rl_tensor *x = rl_call_in(c, 0);
     rl_dtype t = rl_is_float(x->dtype) ? rl_wide_float(x->dtype) : RL_I64; /* unsigned sums are the signed ones' bits */
-    const rl_tensor *in = rl_dense_as(c, x, t), *y = rl_call_make(c, 0, x->dtype, x->rank, x->dim), *wide = t == x->dtype ? y : rl_call_temp(c, t, x->rank, x->dim);
+    const rl_tensor *in = rl_dense_as(c, x, t), *y = rl_wide_make(c, 0, x->dtype, t, x->rank, x->dim);
     lines l = {.n = x->dim[axis], .step = step_of(x, axis), .reverse = rl_attr_int(c->node, "reverse", 0) != 0, .multiplies = c->arg == RL_CUM_PROD,
-               .exclusive = rl_attr_int(c->node, "exclusive", 0) != 0, .x = rl_data(in), .y = rl_data(wide)};
+               .exclusive = rl_attr_int(c->node, "exclusive", 0) != 0, .x = rl_data(in), .y = rl_data(y)};
     rl_range_fn *fn = t == RL_F32 ? cumulate_f32 : t == RL_F64 ? cumulate_f64 : cumulate_i64;
     run_side_by_side(c, x, &l, fn);
-    if (wide != y) rl_convert(c->rt, y, wide, true);
+    rl_wide_done(c, 0, y);
     return RL_OK;
 }
 

@@ -242,6 +242,12 @@ bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodein
     return s->rank == 0 && s->dtype == RL_F32 && n->in[1].i == other->in[1].i && rl_in(n, 2).i == rl_in(other, 2).i;
 }
 
+bool rl_op_has_scale_of_each(const rl_graph *g, const rl_nodeinfo *n, uint32_t slot, uint32_t dim) {
+    uint32_t axis;
+    const rl_valinfo *s = rl_has(rl_in(n, slot)) ? rl_val(g, n->in[slot]) : NULL;
+    return s && s->rank == 1 && s->dim[0] != 1 && rl_op_axis(g, n, &axis) && axis == dim;
+}
+
 rl_turned rl_op_turned(const rl_nodeinfo *n, uint32_t input) {
     return (rl_turned){rl_attr_int(n, input ? "transB" : "transA", 0) != 0, rl_attr_int(n, input ? "transBatchB" : "transBatchA", 0) != 0};
 }

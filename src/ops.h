@@ -84,6 +84,9 @@ const void *rl_op_scales(const rl_graph *g, const rl_nodeinfo *n, uint32_t *coun
 /* Whether n, a QuantizeLinear or DequantizeLinear, has one f32 scale for all: that of `other`, which may be n, and its zero point. */
 bool rl_op_has_scale_of(const rl_graph *g, const rl_nodeinfo *n, const rl_nodeinfo *other);
 
+/* Has it, in input 1 or 2, a number for each place of this dim of its input? */
+bool rl_op_has_scale_of_each(const rl_graph *g, const rl_nodeinfo *n, uint32_t slot, uint32_t dim);
+
 /* How an operand of FusedMatMul lies: transA says that its last two dims are swapped, transBatchA that the first of the two
  * stands before the batch dims.  rl_turned_dim: where its logical dim i (batch dims, rows, columns) of `rank` is. */
 typedef struct { bool swapped, batch; } rl_turned;
