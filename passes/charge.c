@@ -128,6 +128,12 @@ static int64_t charge_repeats(const rl_plan *p, const rl_oplegal *op, const rl_t
     return becomes_resize(p, op, times) ? RL_MIN(tenths, charge[RL_REPEAT_LAST]) : tenths;
 }
 
+/* Of a Concat or Split: does each piece have one element there? */
+static bool is_of_ones(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
+    rl_class c = rl_op_class(rl_nod(p->g, op->node)->op);
+    return (c == RL_CONCAT || c == RL_SPLIT) && (role_of(op, t) == RL_T_PIECES || elements(p, op, t, 0) < op->noperand);
+}
+
 /* Tenths that the op is charged where the token lies innermost in operand 0. */
 static int64_t charge_last(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
     const int64_t *charge = p->target->charge;
@@ -140,7 +146,7 @@ static int64_t charge_last(const rl_plan *p, const rl_oplegal *op, const rl_toke
     if (bytes_of(p, &p->cls.p[rl_charged_class(p, op)], bits) >= LARGE) {
         if (repeats) tenths = charge_repeats(p, op, t);
         else if (cls == RL_QDQ || kind == RL_OP_CumSum || kind == RL_OP_CumProd) tenths = charge[RL_ALONG_LAST];
-        else if (run && run < FEW) tenths = charge[RL_RUN_LAST] / run;
+        else if (run && run < FEW) tenths = charge[charge[RL_RUN_ONE] && is_of_ones(p, op, t) ? RL_RUN_ONE : RL_RUN_LAST] / run;
     }
     if (!pieces && (cls == RL_CONCAT || cls == RL_SPLIT) && rl_mul(run, bits / 8) < SHORT_RUN) tenths = RL_MAX(tenths, charge[RL_CONCAT_LAST]);
     return tenths;

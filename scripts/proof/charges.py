@@ -78,7 +78,8 @@ def last(problem, work, lab, value, target, again):
         elif op in SCALED or op in ("CumSum", "CumProd"):
             tenths = target["ALONG_LAST"]
         elif run and run < FEW:
-            tenths = target["RUN_LAST"] // run
+            ones = target["RUN_ONE"] and op in JOINS and (lab.role == PIECES or count(problem, work, lab, 0) < len(work.operands))
+            tenths = target["RUN_ONE" if ones else "RUN_LAST"] // run
     return max(tenths, target["CONCAT_LAST"]) if op in JOINS and not pieces and run * (bits // 8) < SHORT else tenths
 
 
