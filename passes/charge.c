@@ -9,6 +9,7 @@ enum {
     ROW = 32,         /* bytes: what moves two groups past rows of as many takes no longer than two conversions; of fewer, three times one */
     NEAR = 4,         /* times that an element comes: a Resize then takes no longer than a Transpose */
     WORD = 4,         /* bytes: rows of fewer take as long as one where each is moved by itself */
+    ONES = 3,         /* pieces of one element: of four and more a Transpose is made by vectors, and they are not */
     VECTOR = 32,      /* columns that a product computes at a time */
     LARGE = 16384,    /* bytes: of a smaller result FIXED is too much of a Transpose, and no part of what the runs take */
 };
@@ -128,10 +129,10 @@ static int64_t charge_repeats(const rl_plan *p, const rl_oplegal *op, const rl_t
     return becomes_resize(p, op, times) ? RL_MIN(tenths, charge[RL_REPEAT_LAST]) : tenths;
 }
 
-/* Of a Concat or Split: does each piece have one element there? */
+/* Of a Concat or Split of few pieces: does each have one element there? */
 static bool is_of_ones(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
     rl_class c = rl_op_class(rl_nod(p->g, op->node)->op);
-    return (c == RL_CONCAT || c == RL_SPLIT) && (role_of(op, t) == RL_T_PIECES || elements(p, op, t, 0) < op->noperand);
+    return (c == RL_CONCAT || c == RL_SPLIT) && op->noperand <= 1 + ONES && (role_of(op, t) == RL_T_PIECES || elements(p, op, t, 0) < op->noperand);
 }
 
 /* Tenths that the op is charged where the token lies innermost in operand 0. */

@@ -29,7 +29,7 @@
     X(SWAPPED_PRODUCT, "MatMul of two variables as the transposed product")                                          \
     X(CONCAT_LAST, "Concat or Split along the innermost dim, in short pieces")                                       \
     X(RUN_LAST, "Tile, Gather, Concat or Split along the innermost dim, in runs of few elements; divided by these")  \
-    X(RUN_ONE, "Concat or Split along the innermost dim, element by element; 0: as RUN_LAST")                        \
+    X(RUN_ONE, "Concat or Split along the innermost dim, of two or three single elements; 0: as RUN_LAST")           \
     X(EXPAND_LAST, "Expand along the innermost dim, of few times; divided by these")                                 \
     X(REPEAT_LAST, "Expand or Tile along the innermost dim that becomes a Resize: in place of what these are charged") \
     X(ALONG_LAST, "CumSum, or scales of QuantizeLinear or DequantizeLinear, along the innermost dim")                \

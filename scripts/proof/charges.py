@@ -13,6 +13,7 @@ from .symbols import ONE, known, quotient
 
 SHORT = 1024   # bytes of a piece that is short
 FEW = 16       # elements
+ONES = 3       # pieces of one element that are few
 VECTOR = 32    # columns that a product computes at a time
 NEAR = 4       # times that an element comes
 LARGE = 16384  # bytes
@@ -78,7 +79,7 @@ def last(problem, work, lab, value, target, again):
         elif op in SCALED or op in ("CumSum", "CumProd"):
             tenths = target["ALONG_LAST"]
         elif run and run < FEW:
-            ones = target["RUN_ONE"] and op in JOINS and (lab.role == PIECES or count(problem, work, lab, 0) < len(work.operands))
+            ones = target["RUN_ONE"] and op in JOINS and len(work.operands) <= 1 + ONES and (lab.role == PIECES or count(problem, work, lab, 0) < len(work.operands))
             tenths = target["RUN_ONE" if ones else "RUN_LAST"] // run
     return max(tenths, target["CONCAT_LAST"]) if op in JOINS and not pieces and run * (bits // 8) < SHORT else tenths
 
