@@ -365,8 +365,8 @@ static rl_status quickest_knowing_slow(rl_plan *p, quick *q, const uint32_t *cfg
 /* Conversions are few, but not all alike.  For a target with charges the problem is solved by time and by count, with charges in full and only beyond the
  * model's own, by count without (cfg, as it comes), and by time with swaps.  Each component takes the quickest of these that adds neither conversions nor
  * bytes, where one is clearly quicker than the model's own Transposes; else the one with the fewest conversions that is no slower; where there is none,
- * either, that by time is asked again (quickest_knowing_slow). */
-static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, uint32_t *cfg, rl_arena *tmp) {
+ * either, that by time is asked again (quickest_knowing_slow).  bounds: times are bounded, and what that meets is looked at, too. */
+static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves *before, const budget *b, bool bounds, uint32_t *cfg, rl_arena *tmp) {
     uint32_t *fewest = rl_copy(tmp, cfg, p->op.n * sizeof *cfg), *stands = rl_new(tmp, uint32_t, p->op.n);
     memset(cfg, 0, p->op.n * sizeof *cfg);
     cheapen(p, fewest);
@@ -391,7 +391,12 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
     take_better(p, &q, stands, NULL, false, tmp);
     take_better(p, &q, fewest, NULL, true, tmp);
     RL_TRY(quickest_knowing_slow(p, &q, ordinary, b, tmp));
-    return quicker_with_swaps(p, &q, b, tmp);
+    RL_TRY(quicker_with_swaps(p, &q, b, tmp));
+    if (!bounds) return RL_OK;
+    uint32_t *found = rl_new(tmp, uint32_t, p->op.n);
+    RL_TRY(rl_bound_quick(p, cfg, false, part_of(b), found));
+    take_better(p, &q, found, NULL, false, tmp);
+    return RL_OK;
 }
 
 /* The same with more candidates: of the components chosen all configurations, where these are few, or what p->lifted leads to. */
@@ -471,10 +476,14 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
     rl_scale s = rl_scale_of(p, bytes_first);
     rl_solution sol;
     RL_TRY(fewest(r, &s, charged || timed, &b, &sol, tmp));
-    if (charged) RL_TRY(quickest(p, &s, &before, &b, sol.cfg, tmp));
+    if (charged) RL_TRY(quickest(p, &s, &before, &b, r->round == 0, sol.cfg, tmp));
     if (timed) RL_TRY(least_time(p, &b, &sol, r->out));
     if (bytes_first) RL_TRY(hold(p, &s, &b, sol.cfg, tmp));
-    if (r->round == 0 && (timed || charged)) RL_TRY(rl_bound_quick(p, sol.cfg, timed, part_of(&b)));
+    if (r->round == 0 && timed) {
+        uint32_t *found = rl_new(tmp, uint32_t, p->op.n);
+        RL_TRY(rl_bound_quick(p, sol.cfg, true, part_of(&b), found));
+        sol.cfg = found;
+    }
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;

@@ -312,8 +312,9 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
 /* The same again of what is unproved, now that a cheaper choice may be known; finer: with more atoms. */
 rl_status rl_bound_again(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_first, bool finer, double limit);
 
-/* price.c: p->quick, where the configurations are not those of the fewest conversions; exact: of all, as high as it can be had. */
-rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit);
+/* price.c: p->quick, where the configurations are not those of the fewest conversions; exact: of all, as high as it can be had.  found: [nop] cfg, and of
+ * components where others were met that take less time, and have no more conversions than the model as it stands, the quickest of these. */
+rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit, uint32_t *found);
 
 #define RL_MAXATOM 24
 #endif

@@ -7,7 +7,8 @@
  *     own: 37 conversions, 95 us      quickest: 49, 77 us      price 1.5 us: nothing below 37 and 95, as 77 + 12 * 1.5 = 95
  * The price is sought over the candidates (one dimension: the cheapest assignments on either side of the model's own count meet at the
  * next price to try), then the bound over every configuration, as bound.c does; where that is too low, the cheapest assignment of the
- * restricted problem leads to the next price.  The best bound is kept, be it enough or not.
+ * restricted problem leads to the next price.  The best bound is kept, be it enough or not.  Of the candidates met on the way the quickest that have no
+ * more conversions than the model's own may be quicker than the choice: the caller gets them.
  *
  * Needs: candidates, p->least.  Keeps: the plan.  Leaves: p->quick, p->timed. */
 #include "bound.h"
@@ -75,9 +76,27 @@ typedef struct {
     int64_t *price, *own;       /* [ncomp] own: conversions of the model as it stands */
     rl_least *time, *enough;    /* [ncomp] what the assignment takes, and the bound that is enough */
     rl_least *least;            /* [ncomp] the quickest with prices */
+    uint32_t *found;            /* [nop] the quickest candidates met that have no more conversions than own */
     rl_least *more, *less;      /* [ncomp] the last solution that has more conversions than own, or not more: how many more, and its time as bytes */
     bool *open, *failed;        /* open: sought now */
 } pricer;
+
+/* Notes what is quicker than all that was met: the choice, if times are all that counts. cfg: [nop]; least: what the components take under it, with prices. */
+static void note_found(pricer *x, const uint32_t *cfg, const rl_least *least) {
+    const rl_plan *p = x->p;
+    bool *take = rl_new(x->tmp, bool, p->ncomp);
+    for (uint32_t k = 0; k < p->ncomp; k++) {
+        int64_t time = least[k].count - x->price[k] * least[k].bytes;
+        take[k] = x->open[k] && least[k].bytes <= x->own[k] && time < x->time[k].count;
+        if (take[k]) x->time[k].count = time;
+        if (take[k] && x->exact) x->enough[k].count = time;
+    }
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (p->op.p[k].comp != RL_NONE && take[p->op.p[k].comp]) x->found[k] = cfg[k];
+}
+
+/* The bound that is enough for what takes that long. */
+static int64_t enough_of(int64_t time, bool exact) { return time - (exact ? 0 : time / 100 * (100 - RL_CERT_ENOUGH)); }
 
 /* The cheapest candidates of the components that are open, as least. False where they were not found in time. */
 static rl_status quickest_in(rl_arena *mem, pricer *x, bool *found) {
@@ -85,8 +104,12 @@ static rl_status quickest_in(rl_arena *mem, pricer *x, bool *found) {
     q.mem = mem;
     q.op.p = NULL;
     q.op.n = q.op.cap = 0;
-    for (uint32_t k = 0; k < x->p->op.n; k++)
-        if (rl_touches(&q, &x->p->op.p[k], x->open)) rl_push(mem, q.op, x->p->op.p[k]);
+    uint32_t *at = rl_new(mem, uint32_t, x->p->op.n), *cfg = rl_new(mem, uint32_t, x->p->op.n);
+    for (uint32_t k = 0; k < x->p->op.n; k++) {
+        if (!rl_touches(&q, &x->p->op.p[k], x->open)) continue;
+        at[q.op.n] = k;
+        rl_push(mem, q.op, x->p->op.p[k]);
+    }
     if (q.swaps) rl_take_in_all(&q);
     rl_bound_scale s = {.unit = 1, .exact = true, .price = x->price};
     rl_problem problem;
@@ -98,6 +121,8 @@ static rl_status quickest_in(rl_arena *mem, pricer *x, bool *found) {
     rl_plan_times(&q, sol.cfg, x->price, least, mem);
     for (uint32_t k = 0; k < q.ncomp; k++)
         if (x->open[k]) x->least[k] = least[k];
+    for (uint32_t i = 0; i < q.op.n; i++) cfg[at[i]] = sol.cfg[i];
+    if (!q.swaps) note_found(x, cfg, least);
     return RL_OK;
 }
 
@@ -198,9 +223,6 @@ static rl_status bound_times(pricer *x) {
     return s;
 }
 
-/* The bound that is enough for what takes that long. */
-static int64_t enough_of(int64_t time, bool exact) { return time - (exact ? 0 : time / 100 * (100 - RL_CERT_ENOUGH)); }
-
 static bool any_open(const pricer *x) {
     for (uint32_t k = 0; k < x->p->ncomp; k++)
         if (x->open[k]) return true;
@@ -221,8 +243,8 @@ static rl_status bound_quick(pricer *x) {
 }
 
 /* Bounds what is open, of components where that is wanted. */
-static rl_status bound_some(rl_plan *p, const uint32_t *cfg, const bool *wanted, bool exact, double limit, rl_arena *tmp) {
-    pricer x = {.p = p, .tmp = tmp, .exact = exact, .deadline = rl_work_seconds() + limit};
+static rl_status bound_some(rl_plan *p, const uint32_t *cfg, const bool *wanted, bool exact, double limit, uint32_t *found, rl_arena *tmp) {
+    pricer x = {.p = p, .tmp = tmp, .exact = exact, .deadline = rl_work_seconds() + limit, .found = found};
     rl_least *stands = rl_new(tmp, rl_least, p->ncomp);
     x.price = rl_new(tmp, int64_t, p->ncomp), x.own = rl_new(tmp, int64_t, p->ncomp);
     x.time = rl_new(tmp, rl_least, p->ncomp), x.enough = rl_new(tmp, rl_least, p->ncomp), x.least = rl_new(tmp, rl_least, p->ncomp);
@@ -239,7 +261,7 @@ static rl_status bound_some(rl_plan *p, const uint32_t *cfg, const bool *wanted,
 }
 
 /* Where the bound does not do, another is sought by the time in which products take swaps in (taken.c); it counts if it does. */
-static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, double limit, rl_arena *tmp) {
+static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, double limit, uint32_t *found, rl_arena *tmp) {
     rl_least *time = rl_new(tmp, rl_least, p->ncomp);
     rl_quick *was = rl_copy(tmp, p->quick, p->ncomp * sizeof *was);
     rl_kept *kept = rl_copy(tmp, p->timed, p->cls.n * sizeof *kept);
@@ -251,7 +273,7 @@ static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, do
     p->swaps = rl_copy(p->mem, wanted, p->ncomp * sizeof *wanted);
     for (uint32_t k = 0; k < p->ncomp; k++)
         if (wanted[k]) p->quick[k] = (rl_quick){0};
-    RL_TRY(bound_some(p, cfg, wanted, false, limit, tmp));
+    RL_TRY(bound_some(p, cfg, wanted, false, limit, found, tmp));
     rl_plan_times(p, cfg, NULL, time, tmp);
     for (uint32_t k = 0; k < p->ncomp; k++)
         if (wanted[k] && time[k].count == 0) p->quick[k] = (rl_quick){.known = true, .swaps = true}; /* nothing is quicker */
@@ -263,7 +285,7 @@ static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, do
     return RL_OK;
 }
 
-static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double limit, rl_arena *tmp) {
+static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double limit, uint32_t *found, rl_arena *tmp) {
     rl_least *cost = rl_new(tmp, rl_least, p->ncomp);
     bool *wanted = rl_new(tmp, bool, p->ncomp);
     double end = rl_work_seconds() + limit;
@@ -271,17 +293,20 @@ static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double l
     p->timed = rl_new(p->mem, rl_kept, p->cls.n);
     rl_plan_costs(p, cfg, cost, tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) wanted[k] = p->twin[k] == k && (exact || cost[k].count > p->least[k].count);
-    RL_TRY(bound_some(p, cfg, wanted, exact, limit, tmp));
-    if (!exact) RL_TRY(bound_swapped(p, cfg, wanted, RL_MAX(end - rl_work_seconds(), 0.0), tmp));
+    RL_TRY(bound_some(p, cfg, wanted, exact, limit, found, tmp));
+    if (!exact) RL_TRY(bound_swapped(p, cfg, wanted, RL_MAX(end - rl_work_seconds(), 0.0), found, tmp));
+    for (uint32_t k = 0; k < p->op.n; k++)
+        if (rl_may_move(&p->op.p[k])) found[k] = found[p->op.p[k].like];
     for (uint32_t k = 0; k < p->ncomp; k++) p->quick[k] = p->quick[p->twin[k]];
     for (uint32_t c = 0; c < p->cls.n; c++) p->timed[c] = p->timed[p->cls.p[c].like];
     return RL_OK;
 }
 
-rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit) {
+rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit, uint32_t *found) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
-    rl_status s = bound_all(p, cfg, exact, limit, &tmp);
+    memcpy(found, cfg, p->op.n * sizeof *found);
+    rl_status s = bound_all(p, cfg, exact, limit, found, &tmp);
     rl_arena_free(&tmp);
     return s;
 }
