@@ -464,6 +464,39 @@ static rl_status fewest(rl_pass_run *r, const rl_scale *s, bool plain, const bud
     return RL_OK;
 }
 
+/* By time, or by count for a target that charges, whose own_moves these are; in round 0 with bounds of times. */
+static rl_status choose_by_time(rl_pass_run *r, const rl_scale *s, const own_moves *charged, const budget *b, rl_solution *sol, rl_arena *tmp) {
+    rl_plan *p = r->plan;
+    if (charged) return quickest(p, s, charged, b, r->round == 0, sol->cfg, tmp);
+    RL_TRY(least_time(p, b, sol, r->out));
+    if (r->round) return RL_OK;
+    uint32_t *found = rl_new(tmp, uint32_t, p->op.n);
+    RL_TRY(rl_bound_quick(p, sol->cfg, true, part_of(b), found));
+    sol->cfg = found;
+    return RL_OK;
+}
+
+/* The same once more, where the bounds do not show of some components that nothing is quicker, with all of their configurations as candidates. */
+static rl_status choose_from_all(rl_pass_run *r, const rl_scale *s, const own_moves *charged, const budget *b, rl_solution *sol, rl_arena *tmp) {
+    rl_plan *p = r->plan;
+    bool *slow = rl_new(tmp, bool, p->ncomp), worse = false;
+    rl_posed x;
+    rl_solution next;
+    if (!rl_any_slow(p, sol->cfg, !charged, slow, tmp)) return RL_OK;
+    const rl_saved *few = rl_candidates_save(p, tmp);
+    const tally *was = charged ? tally_of(p, charged, sol->cfg, false, tmp) : conversions_in(p, sol->cfg, tmp);
+    for (uint32_t c = 0; c < p->ncomp; c++) p->folded[c] &= !slow[c]; /* that was by count */
+    if (!rl_candidates_widen(p, slow)) return RL_OK;
+    rl_pose(p, s, &(rl_posing){.plain = true}, &x);
+    RL_TRY(rl_posed_solve(p, &x, part_of(b), &next));
+    RL_TRY(choose_by_time(r, s, charged, b, &next, tmp));
+    const tally *now = charged ? tally_of(p, charged, next.cfg, false, tmp) : conversions_in(p, next.cfg, tmp);
+    for (uint32_t c = 0; c < p->ncomp; c++) worse |= now[c].time > was[c].time;
+    if (worse) rl_candidates_restore(p, few, NULL);
+    else *sol = next;
+    return RL_OK;
+}
+
 static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
     rl_plan *p = r->plan;
     r->out->improved = false;
@@ -476,14 +509,9 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
     rl_scale s = rl_scale_of(p, bytes_first);
     rl_solution sol;
     RL_TRY(fewest(r, &s, charged || timed, &b, &sol, tmp));
-    if (charged) RL_TRY(quickest(p, &s, &before, &b, r->round == 0, sol.cfg, tmp));
-    if (timed) RL_TRY(least_time(p, &b, &sol, r->out));
+    if (charged || timed) RL_TRY(choose_by_time(r, &s, charged ? &before : NULL, &b, &sol, tmp));
+    if ((charged || timed) && r->round == 0) RL_TRY(choose_from_all(r, &s, charged ? &before : NULL, &b, &sol, tmp));
     if (bytes_first) RL_TRY(hold(p, &s, &b, sol.cfg, tmp));
-    if (r->round == 0 && timed) {
-        uint32_t *found = rl_new(tmp, uint32_t, p->op.n);
-        RL_TRY(rl_bound_quick(p, sol.cfg, true, part_of(&b), found));
-        sol.cfg = found;
-    }
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];
         r->out->improved |= sol.cfg[k] != 0;

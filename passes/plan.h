@@ -315,6 +315,8 @@ rl_status rl_bound_again(rl_plan *p, const uint32_t *cfg, bool optimal, bool byt
 /* price.c: p->quick, where the configurations are not those of the fewest conversions; exact: of all, as high as it can be had.  found: [nop] cfg, and of
  * components where others were met that take less time, and have no more conversions than the model as it stands, the quickest of these. */
 rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit, uint32_t *found);
+/* Whether cfg has components that neither p->least nor p->quick (exact: p->quick) shows to be good, and which: [ncomp]. */
+bool rl_any_slow(const rl_plan *p, const uint32_t *cfg, bool exact, bool *slow, rl_arena *tmp);
 
 #define RL_MAXATOM 24
 #endif

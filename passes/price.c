@@ -302,6 +302,16 @@ static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double l
     return RL_OK;
 }
 
+bool rl_any_slow(const rl_plan *p, const uint32_t *cfg, bool exact, bool *slow, rl_arena *tmp) {
+    rl_least *cost = rl_new(tmp, rl_least, p->ncomp), *time = rl_new(tmp, rl_least, p->ncomp);
+    bool any = false;
+    rl_plan_costs(p, cfg, cost, tmp);
+    rl_plan_times(p, cfg, NULL, time, tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        any |= slow[k] = (exact || cost[k].count > p->least[k].count) && p->quick[k].bound < enough_of(time[k].count, exact);
+    return any;
+}
+
 rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit, uint32_t *found) {
     rl_arena tmp;
     rl_arena_init(&tmp, p->g->ctx);
