@@ -3,9 +3,9 @@
  * Each value keeps a few of its atoms, orders and tokens are restricted to those, and all configurations of what is left are
  * enumerated.  Any assignment of the whole restricts to one that costs no more, so the optimum of the restriction is a lower bound
  * for the whole.  Which atoms to keep is a guess (keep.c), and only the result says how good it was: three are tried first, then
- * more, and one of each role, or part.  What is left is folded: most orders are never better than another (rl_problem_fold).  A component
- * whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.  Where the bound is below what
- * is known, the choice that it comes from may lead to a cheaper one (lift.c).
+ * more, and one of each role, or part; at last what did best, and one label more.  What is left is folded: most orders are never better than
+ * another (rl_problem_fold).  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
+ * Where the bound is below what is known, the choice that it comes from may lead to a cheaper one (lift.c).
  *
  * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least, lifted. */
 #include "bound.h"
@@ -245,18 +245,51 @@ static bool was_tried(rl_prover *v) {
     return tried;
 }
 
-static rl_status try_restricted(rl_prover *v, attempt a) {
-    rl_plan *p = v->p, q;
+/* What is kept now; before: what was. */
+static rl_status try_kept(rl_prover *v, const rl_kept *before) {
+    rl_plan q;
     rl_least *least = NULL;
-    rl_kept *before = rl_new(v->tmp, rl_kept, p->cls.n);
-    for (uint32_t c = 0; c < p->cls.n; c++) before[c] = p->cls.p[c].kept;
+    if (!was_tried(v) && rl_restrict_plan(v->p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
+    note(v, least, before);
+    return RL_OK;
+}
+
+static const rl_kept *kept_now(const rl_prover *v) {
+    rl_kept *kept = rl_new(v->tmp, rl_kept, v->p->cls.n);
+    for (uint32_t c = 0; c < v->p->cls.n; c++) kept[c] = v->p->cls.p[c].kept;
+    return kept;
+}
+
+static rl_status try_restricted(rl_prover *v, attempt a) {
+    rl_plan *p = v->p;
+    const rl_kept *before = kept_now(v);
     const rl_saved *now = a.folded ? rl_candidates_save(p, v->tmp) : NULL;
     if (a.folded) rl_candidates_restore(p, p->left, v->open);
     rl_bound_keep(p, v->open, a.mostkept, a.way);
     if (a.folded) rl_candidates_restore(p, now, NULL);
-    if (!was_tried(v) && rl_restrict_plan(p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
-    note(v, least, before);
-    return RL_OK;
+    return try_kept(v, before);
+}
+
+/* Keeps what the best bound of a component keeps, and one label more, as long as some label makes the bound better. */
+static rl_status try_labels(rl_prover *v, uint32_t comp) {
+    enum { MOSTKEPT = 7 };
+    bool *all = v->open, *one = rl_new(v->tmp, bool, v->p->ncomp), better = true;
+    rl_status s = RL_OK;
+    one[comp] = true;
+    v->open = one;
+    while (better && s == RL_OK) {
+        better = false;
+        for (uint32_t i = 0; one[comp] && s == RL_OK && rl_work_seconds() < v->deadline; i++) {
+            const rl_kept *before = kept_now(v);
+            const rl_least was = v->p->least[comp];
+            if (!rl_bound_keep_more(v->p, one, i, MOSTKEPT)) break;
+            s = try_kept(v, before);
+            better |= is_less(&v->scale, was, v->p->least[comp]);
+        }
+    }
+    v->open = all;
+    all[comp] = one[comp];
+    return s;
 }
 
 static bool any(const bool *x, uint32_t n) {
@@ -407,12 +440,15 @@ static rl_status try_last(rl_prover *v, const uint32_t *nop, uint32_t i) {
 }
 
 static rl_status try_finer(rl_prover *v) {
+    enum { MOSTOP = 512 }; /* it takes a bound for each label */
     rl_plan *p = v->p;
     rl_status s = RL_OK;
     uint32_t *nop = rl_new(v->tmp, uint32_t, p->ncomp);
     for (uint32_t k = 0; k < p->op.n; k++)
         if (rl_may_move(&p->op.p[k])) nop[p->op.p[k].comp]++;
     for (uint32_t i = 0; i < RL_LEN(last_attempts) && s == RL_OK; i++) s = try_last(v, nop, i);
+    for (uint32_t k = 0; k < p->ncomp && s == RL_OK; k++)
+        if (v->open[k] && v->settled[k] && nop[k] <= MOSTOP && is_far(v, k) && is_near(v, k)) s = try_labels(v, k);
     return s;
 }
 

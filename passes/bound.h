@@ -56,6 +56,8 @@ void rl_lift(rl_plan *p, const uint32_t *cfg, const rl_plan *q, const uint32_t *
  * shared by more, useless or not. */
 typedef enum { RL_KEEP_PLAIN, RL_KEEP_TWINS, RL_KEEP_ROLES, RL_KEEP_SHARED, RL_KEEP_PARTS, RL_KEEP_FULL } rl_keepway;
 void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway way);
+/* Adds to what is kept the atoms of the n-th label, in classes that keep less than mostkept.  False: there are no more labels. */
+bool rl_bound_keep_more(rl_plan *p, const bool *open, uint32_t n, uint32_t mostkept);
 
 /* bound_fold.c.  to: [ncls] for each order of a class of q the one that stands in for it, or NULL, as rl_problem_fold gives it.
  * drop: leaves the folds that the certificate can have; true where that is all of them.  apply: leaves the configurations that are their own

@@ -188,3 +188,29 @@ void rl_bound_keep(rl_plan *p, const bool *open, uint32_t mostkept, rl_keepway w
     }
     rl_arena_free(&tmp);
 }
+
+/* Labels are numbered as their first atoms are. */
+static uint32_t nth_label(const rl_plan *p, const rl_atomlabels *l, const bool *open, uint32_t n) {
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        for (uint32_t a = 0; a < p->cls.p[c].natom && rl_is_open(&p->cls.p[c], open); a++)
+            if (rl_label_of(l, c, a) == l->at[c] + a && n-- == 0) return l->at[c] + a;
+    return RL_NONE;
+}
+
+bool rl_bound_keep_more(rl_plan *p, const bool *open, uint32_t n, uint32_t mostkept) {
+    rl_arena tmp;
+    rl_arena_init(&tmp, p->g->ctx);
+    const rl_atomlabels l = tie_atoms(p, open, &tmp);
+    const uint32_t label = nth_label(p, &l, open, n);
+    for (uint32_t c = 0; c < p->cls.n && label != RL_NONE; c++) {
+        rl_cls *x = &p->cls.p[c];
+        if (!rl_is_open(x, open) || !x->kept.atom || x->kept.n >= mostkept) continue;
+        uint8_t *atom = rl_new(p->mem, uint8_t, x->natom + 1u);
+        rl_kept more = {.atom = atom};
+        for (uint32_t a = 0; a < x->natom; a++)
+            if (memchr(x->kept.atom, (int)a, x->kept.n) || (rl_label_of(&l, c, a) == label && more.n < mostkept)) atom[more.n++] = (uint8_t)a;
+        x->kept = more;
+    }
+    rl_arena_free(&tmp);
+    return label != RL_NONE;
+}

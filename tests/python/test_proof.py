@@ -456,6 +456,7 @@ def unchanged_results(prog, tmp):
     yield from bytes_in_steps(prog, tmp)
     yield from unit_that_stays(prog, tmp)
     yield from turned_pairs(prog, tmp)
+    yield from unrolled(prog, tmp)
 
 
 def unit_that_stays(prog, tmp):
@@ -492,6 +493,26 @@ def turned_pairs(prog, tmp):
     why, lost, words, _ = by_both(prog, src, tmp, "generic")
     if why or lost or claim(words)[:3:2] != [2, 2]:
         yield f"turned pairs: {why or lost or claim(words)}"
+
+
+def unrolled(prog, tmp):
+    """Tokens in the sequence of their windows (Hiera): of nine atoms the bound has to look at those that tell three sequences apart."""
+    node, src = test_targets.h.make_node, tmp / "unrolled.onnx"
+    nodes = [node("Reshape", ["x", "cut"], ["c"]), node("Transpose", ["c"], ["ct"], perm=[0, 2, 4, 1, 3, 5]), node("Reshape", ["ct", "tokens"], ["t"]),
+             node("MatMul", ["t", "w"], ["m"]), node("Add", ["m", "b"], ["n"]), node("Reshape", ["n", "heads"], ["h"]), node("Transpose", ["h"], ["qkv"], perm=[3, 0, 4, 2, 1, 5]),
+             node("Split", ["qkv", "ones"], ["q", "k", "v"], axis=0), node("Squeeze", ["v", "first"], ["vs"]), node("MatMul", ["a", "vs"], ["o"]),
+             node("Transpose", ["o"], ["ot"], perm=[0, 3, 2, 1, 4]), node("Reshape", ["ot", "tokens"], ["r"]), node("MatMul", ["r", "u"], ["p"]),
+             node("Add", ["p", "d"], ["e"]), node("Add", ["t", "e"], ["y"])]
+    part = [1, 2, 1, 4, 64, 24]
+    model = test_targets.model_of(nodes, [("x", T.FLOAT, [8, 2, 2, 4, 4, 24]), ("a", T.FLOAT, [2, 1, 4, 64, 64])],
+                                  [("q", T.FLOAT, part), ("k", T.FLOAT, part), ("y", T.FLOAT, [2, 256, 24])])
+    numbers = {"cut": np.array([32, 2, 2, 2, 2, 24]), "tokens": np.array([2, 256, 24]), "heads": np.array([2, 64, 4, 3, 1, 24]), "ones": np.array([1, 1, 1]),
+               "first": np.array([0]), "w": np.ones((24, 72), np.float32), "u": np.ones((24, 24), np.float32), "b": np.ones(72, np.float32), "d": np.ones(24, np.float32)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in numbers.items())
+    onnx.save(model, src)
+    why, lost, words, _ = by_both(prog, src, tmp, "onnx")
+    if why or lost or claim(words)[:3:2] != [2, 2]:
+        yield f"unrolled: {why or lost or claim(words)}"
 
 
 def bytes_in_steps(prog, tmp):
