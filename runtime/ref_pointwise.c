@@ -10,12 +10,6 @@
 #include "kernels.h"
 #include "pointwise_types.inc"
 
-static void not_u8(const rl_row *r) {
-    const uint8_t *x = r->in[0];
-    uint8_t *y = r->out;
-    for (int64_t i = 0; i < r->n; i++) y[i] = !x[i * r->step[0]];
-}
-
 enum { LASTTYPE = RL_U64 };
 #define FLOATS(op) [RL_F32] = op##_f32, [RL_F64] = op##_f64
 #define SIGNEDS(op) [RL_I8] = op##_i8, [RL_I16] = op##_i16, [RL_I32] = op##_i32, [RL_I64] = op##_i64
@@ -32,7 +26,7 @@ static rl_row_fn *const rows[RL_PW_NOP][LASTTYPE + 1] = {
     [RL_PW_BIT_AND] = {INTS(bit_and)}, [RL_PW_BIT_OR] = {INTS(bit_or)}, [RL_PW_BIT_XOR] = {INTS(bit_xor)},
     [RL_PW_SHIFT_LEFT] = {INTS(shift_left)}, [RL_PW_SHIFT_RIGHT] = {INTS(shift_right)},
     [RL_PW_RELU] = {ALL(relu)}, [RL_PW_ABS] = {ALL(abs)}, [RL_PW_NEG] = {ALL(neg)}, [RL_PW_SIGN] = {ALL(sign)},
-    [RL_PW_BIT_NOT] = {INTS(bit_not)}, [RL_PW_NOT] = {[RL_U8] = not_u8}, [RL_PW_CEIL] = {FLOATS(ceil)}, [RL_PW_FLOOR] = {FLOATS(floor)},
+    [RL_PW_BIT_NOT] = {INTS(bit_not)}, [RL_PW_NOT] = {UNSIGNEDS(is_zero)}, [RL_PW_CEIL] = {FLOATS(ceil)}, [RL_PW_FLOOR] = {FLOATS(floor)},
     [RL_PW_ROUND] = {FLOATS(round)}, [RL_PW_SQRT] = {FLOATS(sqrt)}, [RL_PW_RECIPROCAL] = {FLOATS(reciprocal)},
     [RL_PW_EXP] = {FLOATS(exp)}, [RL_PW_LOG] = {FLOATS(log)}, [RL_PW_SIN] = {FLOATS(sin)}, [RL_PW_COS] = {FLOATS(cos)},
     [RL_PW_TAN] = {FLOATS(tan)}, [RL_PW_ASIN] = {FLOATS(asin)}, [RL_PW_ACOS] = {FLOATS(acos)}, [RL_PW_ATAN] = {FLOATS(atan)},
@@ -88,7 +82,10 @@ void rl_pointwise_params(const rl_call *c, double *p) {
     }
     case RL_PW_SHRINK: p[0] = rl_attr_float(n, "bias", 0), p[1] = rl_attr_float(n, "lambd", 0.5f); break;
     case RL_PW_HARD_SIGMOID: p[0] = rl_attr_float(n, "alpha", 0.2f), p[1] = rl_attr_float(n, "beta", 0.5f); break;
-    case RL_PW_IS_INF: p[0] = (double)rl_attr_int(n, "detect_negative", 1), p[1] = (double)rl_attr_int(n, "detect_positive", 1); break;
+    case RL_PW_IS_INF: /* what nothing equals: of that sign none is looked for */
+        p[0] = rl_attr_int(n, "detect_negative", 1) ? -(double)INFINITY : (double)NAN;
+        p[1] = rl_attr_int(n, "detect_positive", 1) ? (double)INFINITY : (double)NAN;
+        break;
     default: break;
     }
 }
