@@ -7,49 +7,141 @@
 #include "element.h"
 #include "lines.h"
 
+static const double PI = 3.14159265358979323846;
+
 typedef struct { double re, im; } complex_number;
 
 /* ---- one transform ---- */
 
-/* root: e^(-2*pi*i*k/n) (forward) or its conjugate; tmp: n elements. */
-typedef struct { int64_t n; complex_number *root, *in, *out, *tmp; } transform;
+enum { PRIME = 31 /* larger prime factors go by a convolution */ };
 
-static transform transform_new(rl_call *c, int64_t n, bool inverse) {
-    transform f = {.n = n};
-    f.root = rl_new(c->tmp, complex_number, 4 * n + 1);
-    f.in = f.root + n, f.out = f.in + n, f.tmp = f.out + n;
-    for (int64_t k = 0; k < n; k++) {
-        double angle = 2 * 3.14159265358979323846 * (double)k / (double)n;
-        f.root[k] = (complex_number){cos(angle), inverse ? sin(angle) : -sin(angle)};
-    }
+/* root: e^(-2*pi*i*k/n) (forward) or its conjugate; tmp: n elements. */
+typedef struct transform transform;
+struct transform {
+    int64_t n;
+    bool inverse;
+    complex_number *root, *in, *out, *tmp;
+    transform *wide;                /* the convolution's, of a power of two; NULL: there is none */
+    complex_number *chirp, *filter; /* [n] e^(-pi*i*k*k/n), [wide->n] what its conjugate becomes, / wide->n */
+};
+
+static int64_t factor_of(int64_t n) {
+    int64_t p = 2;
+    while (p * p <= n && n % p) p++;
+    return n % p ? n : p;
+}
+
+static bool is_smooth(int64_t n) {
+    for (int64_t p; n > 1; n /= p)
+        if ((p = factor_of(n)) > PRIME) return false;
+    return true;
+}
+
+static complex_number unit(double angle, bool inverse) {
+    return (complex_number){cos(angle), inverse ? sin(angle) : -sin(angle)};
+}
+
+static complex_number times(complex_number a, complex_number b) {
+    return (complex_number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+static transform *transform_alloc(rl_call *c, int64_t n, bool inverse) {
+    transform *f = rl_new(c->tmp, transform, 1);
+    *f = (transform){.n = n, .inverse = inverse, .root = rl_new(c->tmp, complex_number, 4 * n + 1)};
+    f->in = f->root + n, f->out = f->in + n, f->tmp = f->out + n;
+    for (int64_t k = 0; k < n && is_smooth(n); k++) f->root[k] = unit(2 * PI * (double)k / (double)n, inverse);
     return f;
 }
 
-/* out[n] = the transform of in[0], in[step], ...: by the smallest prime factor p of n, as p transforms of n/p and one of p for each
- * of their elements. */
-static void fft(const transform *f, const complex_number *in, int64_t step, complex_number *out, int64_t n) {
-    int64_t p = 2;
-    if (n <= 1) {
-        if (n) out[0] = in[0];
-        return;
+/* Two or four transforms of m, one behind the other, as one; w: from a root to the next. */
+static void join_two(const transform *f, complex_number *out, int64_t m, int64_t w) {
+    for (int64_t k = 0; k < m; k++) {
+        complex_number a = out[k], b = times(f->root[k * w], out[m + k]);
+        out[k] = (complex_number){a.re + b.re, a.im + b.im};
+        out[m + k] = (complex_number){a.re - b.re, a.im - b.im};
     }
-    while (p * p <= n && n % p) p++;
-    if (n % p) p = n;
-    int64_t m = n / p;
-    for (int64_t r = 0; r < p; r++) fft(f, in + r * step, step * p, out + r * m, m);
+}
+
+static void join_four(const transform *f, complex_number *out, int64_t m, int64_t w) {
+    double turn = f->inverse ? -1 : 1;
+    for (int64_t k = 0; k < m; k++) {
+        complex_number a = out[k], b = times(f->root[k * w], out[m + k]), c = times(f->root[2 * k * w], out[2 * m + k]), d = times(f->root[3 * k * w], out[3 * m + k]);
+        complex_number even = {a.re + c.re, a.im + c.im}, less = {a.re - c.re, a.im - c.im};
+        complex_number odd = {b.re + d.re, b.im + d.im}, aside = {turn * (b.im - d.im), turn * (d.re - b.re)};
+        out[k] = (complex_number){even.re + odd.re, even.im + odd.im};
+        out[m + k] = (complex_number){less.re + aside.re, less.im + aside.im};
+        out[2 * m + k] = (complex_number){even.re - odd.re, even.im - odd.im};
+        out[3 * m + k] = (complex_number){less.re - aside.re, less.im - aside.im};
+    }
+}
+
+/* p transforms of m, one behind the other, as one. */
+static void join_many(const transform *f, complex_number *out, int64_t p, int64_t m, int64_t w) {
+    int64_t n = p * m;
     for (int64_t k = 0; k < m; k++) {
         for (int64_t r = 0; r < p; r++) f->tmp[r] = out[r * m + k];
         for (int64_t q = 0; q < p; q++) {
             complex_number sum = {0, 0};
             int64_t at = 0, turn = (k + q * m) % n;
             for (int64_t r = 0; r < p; r++, at = at + turn >= n ? at + turn - n : at + turn) {
-                complex_number w = f->root[at * (f->n / n)], x = f->tmp[r];
-                sum.re += w.re * x.re - w.im * x.im;
-                sum.im += w.re * x.im + w.im * x.re;
+                complex_number term = times(f->root[at * w], f->tmp[r]);
+                sum.re += term.re, sum.im += term.im;
             }
             out[q * m + k] = sum;
         }
     }
+}
+
+/* out[n] = the transform of in[0], in[step], ...: by fours, or by the smallest prime factor p of n, as p transforms of n/p and one of p for each
+ * of their elements. */
+static void fft(const transform *f, const complex_number *in, int64_t step, complex_number *out, int64_t n) {
+    int64_t p = n % 4 ? factor_of(n) : 4, m = n / p;
+    if (n == 1) {
+        out[0] = in[0];
+        return;
+    }
+    for (int64_t r = 0; r < p; r++) {
+        if (m == 1) out[r] = in[r * step];
+        else fft(f, in + r * step, step * p, out + r * m, m);
+    }
+    if (p == 2) join_two(f, out, m, f->n / n);
+    else if (p == 4) join_four(f, out, m, f->n / n);
+    else join_many(f, out, p, m, f->n / n);
+}
+
+/* Bluestein's: j k = (j j + k k - (k - j)(k - j)) / 2, so that the sum over j is a convolution with a chirp between two products with it. */
+static transform *transform_new(rl_call *c, int64_t n, bool inverse) {
+    transform *f = transform_alloc(c, n, inverse), *w;
+    int64_t wide = 1;
+    if (is_smooth(n)) return f;
+    while (wide < 2 * n - 1) wide *= 2;
+    w = f->wide = transform_alloc(c, wide, false);
+    f->chirp = rl_new(c->tmp, complex_number, n + wide);
+    f->filter = f->chirp + n;
+    memset(w->in, 0, (size_t)wide * sizeof *w->in);
+    for (int64_t k = 0, square = 0; k < n; k++, square = (square + 2 * k - 1) % (2 * n)) {
+        f->chirp[k] = unit(PI * (double)square / (double)n, inverse);
+        w->in[k] = w->in[k ? wide - k : 0] = (complex_number){f->chirp[k].re / (double)wide, -f->chirp[k].im / (double)wide};
+    }
+    fft(w, w->in, 1, f->filter, wide);
+    return f;
+}
+
+/* out = the transform of in. The inverse of the wide one is the conjugate of the conjugate's. */
+static void run_transform(const transform *f) {
+    const transform *w = f->wide;
+    if (!w) {
+        fft(f, f->in, 1, f->out, f->n);
+        return;
+    }
+    for (int64_t k = 0; k < w->n; k++) w->in[k] = k < f->n ? times(f->chirp[k], f->in[k]) : (complex_number){0, 0};
+    fft(w, w->in, 1, w->out, w->n);
+    for (int64_t k = 0; k < w->n; k++) {
+        complex_number z = times(f->filter[k], w->out[k]);
+        w->in[k] = (complex_number){z.re, -z.im};
+    }
+    fft(w, w->in, 1, w->out, w->n);
+    for (int64_t k = 0; k < f->n; k++) f->out[k] = times(f->chirp[k], (complex_number){w->out[k].re, -w->out[k].im});
 }
 
 /* ---- DFT ---- */
@@ -134,13 +226,13 @@ rl_status rl_ref_dft(rl_call *c) {
     const double *from = rl_data(rl_dense_as(c, &view, RL_F64));
     rl_tensor *wide = rl_call_temp(c, RL_F64, target.rank, target.dim);
     double *to = rl_data(wide), scale = inverse ? 1 / (double)len : 1;
-    transform f = transform_new(c, len, inverse);
+    const transform *f = transform_new(c, len, inverse);
     int64_t most = dim[axis], made = dim[x->rank - 1], rows = rl_numel(y) / (most * made);
     for (int64_t r = 0; r < rows; r++) {
-        load_signal(&f, from + r * n * parts, n, parts);
-        if (inverse && onesided) mirror(&f);
-        fft(&f, f.in, 1, f.out, len);
-        store_spectrum(&f, to + r * most * made, most, made, scale);
+        load_signal(f, from + r * n * parts, n, parts);
+        if (inverse && onesided) mirror(f);
+        run_transform(f);
+        store_spectrum(f, to + r * most * made, most, made, scale);
     }
     rl_convert(c->rt, &target, wide, true);
     return RL_OK;
@@ -166,12 +258,12 @@ rl_status rl_ref_stft(rl_call *c) {
     rl_tensor *wide = rl_call_temp(c, RL_F64, 4, dim);
     const double *from = rl_data(rl_dense_as(c, x, RL_F64)), *w = window ? rl_data(window) : NULL;
     double *to = rl_data(wide);
-    transform f = transform_new(c, len, false);
+    const transform *f = transform_new(c, len, false);
     for (int64_t r = 0; r < dim[0] * frames; r++) {
-        load_signal(&f, from + (r / frames * n + r % frames * step) * parts, len, parts);
-        for (int64_t i = 0; w && i < len; i++) f.in[i].re *= w[i], f.in[i].im *= w[i];
-        fft(&f, f.in, 1, f.out, len);
-        store_spectrum(&f, to + r * bins * 2, bins, 2, 1);
+        load_signal(f, from + (r / frames * n + r % frames * step) * parts, len, parts);
+        for (int64_t i = 0; w && i < len; i++) f->in[i].re *= w[i], f->in[i].im *= w[i];
+        run_transform(f);
+        store_spectrum(f, to + r * bins * 2, bins, 2, 1);
     }
     rl_convert(c->rt, rl_call_make(c, 0, x->dtype, 4, dim), wide, true);
     return RL_OK;
@@ -181,7 +273,7 @@ rl_status rl_ref_stft(rl_call *c) {
 
 rl_status rl_ref_window(rl_call *c) {
     int64_t n = 0;
-    const double turn = 2 * 3.14159265358979323846;
+    const double turn = 2 * PI;
     RL_TRY(rl_call_need(c, 1));
     RL_TRY(one_integer(c, 0, &n));
     RL_TRY(rl_call_dims(c, 1, &n));
