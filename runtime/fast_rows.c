@@ -186,7 +186,7 @@ static const float *row_at(const reduction *r, int64_t i) {
 /* A strip of the rows, SOME rows at a time: a sum of many small numbers keeps its digits. */
 static void join_rows(const reduction *r, const float *x, float *y, int64_t n) {
     float part[STRIP];
-    rl_row_loop *join = r->rows->op[r->op == RL_RD_MAX ? RL_ROW_MAX : RL_ROW_ADD];
+    rl_row_loop *join = r->rows->op[r->op == RL_RD_MAX ? RL_ROW_MAX : r->op == RL_RD_MIN ? RL_ROW_MIN : RL_ROW_ADD];
     for (int64_t k = 0; k < r->gone; k += SOME) {
         float *to = k ? part : y;
         memcpy(to, x + k * r->kept, (size_t)n * sizeof *to);
@@ -204,13 +204,40 @@ static float length(const rl_rows *rows, const float *x, int64_t n) {
     return (float)sqrt(sum);
 }
 
+static float sum_absolutes(const rl_rows *rows, const float *x, int64_t n) {
+    float part[STRIP];
+    double sum = 0;
+    for (int64_t k = 0; k < n; k += STRIP) {
+        int64_t some = RL_MIN(n - k, (int64_t)STRIP);
+        rows->op[RL_ROW_ABS](part, x + k, NULL, 0, some, 0, 0);
+        sum += (double)rows->sum(part, some);
+    }
+    return (float)sum;
+}
+
+static float reduce_row(const reduction *r, const float *x) {
+    switch (r->op) {
+    case RL_RD_MAX: return r->rows->max(x, r->gone);
+    case RL_RD_MIN: return r->rows->min(x, r->gone);
+    case RL_RD_L1: return sum_absolutes(r->rows, x, r->gone);
+    case RL_RD_L2: return length(r->rows, x, r->gone);
+    case RL_RD_SUM_SQUARE: return r->rows->squares(x, r->gone, 0);
+    case RL_RD_LOG_SUM: return logf(r->rows->sum(x, r->gone));
+    default: return r->rows->sum(x, r->gone);
+    }
+}
+
+/* Not of some rows, and then of what these have become. */
+static bool takes_rows_alone(int op) {
+    return op == RL_RD_L1 || op == RL_RD_L2 || op == RL_RD_SUM_SQUARE || op == RL_RD_LOG_SUM;
+}
+
 static void reduce_lines(void *arg, int64_t from, int64_t to) {
     const reduction *r = arg;
     for (int64_t i = from; i < to; i++) {
         const float *x = row_at(r, i);
         float *y = r->y + i * r->kept;
-        if (r->op == RL_RD_L2) *y = length(r->rows, x, r->gone);
-        else if (r->kept == 1) *y = r->op == RL_RD_MAX ? r->rows->max(x, r->gone) : r->rows->sum(x, r->gone);
+        if (r->kept == 1) *y = reduce_row(r, x);
         for (int64_t k = 0; r->kept > 1 && k < r->kept; k += STRIP) join_rows(r, x + k, y + k, RL_MIN(r->kept - k, (int64_t)STRIP));
         if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](y, y, NULL, 0, r->kept, 1 / (float)r->gone, 0);
     }
@@ -268,27 +295,38 @@ static rl_tensor reduce_outer(rl_call *c, const rl_tensor *x, const bool *is_red
     return rl_view_transpose(part, back);
 }
 
-/* False: for the reference kernel. */
-static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool keeps, int op) {
-    reduction r = {.rows = rl_rows_best(), .op = op};
-    int64_t perm[RL_RANK], dim[RL_RANK], order[RL_RANK], place[RL_RANK];
+/* x as what a reduction walks over; perm: the order of its outputs in memory. */
+static bool is_walkable(const rl_tensor *x, const bool *is_reduced, int64_t *perm, reduction *r) {
+    if (rl_memory_order(x, perm) && group_dims(x, is_reduced, perm, r)) return true;
+    for (uint32_t i = 0; i < x->rank; i++) perm[i] = i;
+    return has_rows(x, is_reduced, r);
+}
+
+/* Output 0: the dims that are left, in the order perm. */
+static rl_tensor *make_reduced(rl_call *c, rl_dtype t, const rl_tensor *x, const bool *is_reduced, bool keeps, const int64_t *perm) {
+    int64_t dim[RL_RANK], order[RL_RANK], place[RL_RANK];
     uint32_t rank = 0, n = 0;
-    bool ordered = rl_memory_order(x, perm), grouped = ordered && group_dims(x, is_reduced, perm, &r);
-    if (!grouped && has_rows(x, is_reduced, &r)) {
-        for (uint32_t i = 0; i < x->rank; i++) perm[i] = i;
-    } else if (!grouped) {
-        if (!ordered || op == RL_RD_L2) return false;
-        rl_tensor part = reduce_outer(c, x, is_reduced, perm, op);
-        return reduce(c, &part, is_reduced, keeps, op);
-    }
-    if (op == RL_RD_L2 && r.kept != 1) return false;
     for (uint32_t i = 0; i < x->rank; i++) {
         place[i] = rank;
         if (!is_reduced[i] || keeps) dim[rank++] = is_reduced[i] ? 1 : x->dim[i];
     }
     for (uint32_t i = 0; i < x->rank; i++)
         if (!is_reduced[perm[i]] || keeps) order[n++] = place[perm[i]];
-    run_reduction(c, &r, x, rl_data(rl_call_make_in(c, 0, RL_F32, rank, dim, order)));
+    return rl_call_make_in(c, 0, t, rank, dim, order);
+}
+
+/* False: for the reference kernel. */
+static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool keeps, int op) {
+    reduction r = {.rows = rl_rows_best(), .op = op};
+    int64_t perm[RL_RANK];
+    bool walkable = is_walkable(x, is_reduced, perm, &r);
+    if (takes_rows_alone(op) && !(walkable && r.kept == 1)) return false;
+    if (!walkable) {
+        if (!rl_memory_order(x, perm)) return false;
+        rl_tensor part = reduce_outer(c, x, is_reduced, perm, op);
+        return reduce(c, &part, is_reduced, keeps, op);
+    }
+    run_reduction(c, &r, x, rl_data(make_reduced(c, RL_F32, x, is_reduced, keeps, perm)));
     c->step->ran = "rows";
     return true;
 }
@@ -310,8 +348,52 @@ rl_status rl_fast_reduce(rl_call *c) {
     return reduce(c, x, is_reduced, rl_attr_int(c->node, "keepdims", 1) != 0, c->arg) ? RL_OK : rl_ref_reduce(c);
 }
 
-rl_status rl_fast_reduce_l2(rl_call *c) {
+rl_status rl_fast_reduce_rows(rl_call *c) {
     return rl_fast_reduce(c);
+}
+
+/* ---- ArgMax, ArgMin ---- */
+
+enum { SEARCHED = 1024 /* elements that stay in the nearest cache */ };
+
+typedef struct {
+    reduction of;
+    int64_t *at;
+    bool largest, last;
+} search;
+
+/* Of some elements at a time the extreme; then its place among those where it is. */
+static int64_t search_row(const search *s, const float *x) {
+    const rl_rows *rows = s->of.rows;
+    float (*extreme)(const float *, int64_t) = s->largest ? rows->max : rows->min, best = extreme(x, RL_MIN(s->of.gone, (int64_t)SEARCHED));
+    int64_t in = 0, n = s->of.gone;
+    for (int64_t i = SEARCHED; i < n; i += SEARCHED) {
+        float v = extreme(x + i, RL_MIN(n - i, (int64_t)SEARCHED));
+        bool none = v != v, number = best == best, beyond = s->largest ? v > best : v < best, same = number ? v == best : none;
+        if ((number && (none || beyond)) || (same && s->last)) best = v, in = i;
+    }
+    return in + rows->find(x + in, RL_MIN(n - in, (int64_t)SEARCHED), best, s->last);
+}
+
+static void search_lines(void *arg, int64_t from, int64_t to) {
+    const search *s = arg;
+    for (int64_t i = from; i < to; i++) s->at[i] = search_row(s, row_at(&s->of, i));
+}
+
+rl_status rl_fast_arg(rl_call *c) {
+    uint32_t axis;
+    int64_t perm[RL_RANK];
+    bool is_reduced[RL_RANK] = {false};
+    search s = {.of.rows = rl_rows_best(), .largest = c->arg == RL_ARG_MAX, .last = rl_attr_int(c->node, "select_last_index", 0) != 0};
+    RL_TRY(rl_call_attr_axis(c, "axis", 0, &axis));
+    const rl_tensor *x = rl_call_in(c, 0);
+    is_reduced[axis] = true;
+    if (!is_f32(x) || !is_walkable(x, is_reduced, perm, &s.of) || s.of.kept != 1) return rl_ref_arg(c);
+    s.of.x = rl_data(x);
+    s.at = rl_data(make_reduced(c, RL_I64, x, is_reduced, rl_attr_int(c->node, "keepdims", 1) != 0, perm));
+    rl_parallel(c->rt, s.of.outer, RL_MAX(1, GRAIN / s.of.gone), search_lines, &s);
+    c->step->ran = "rows";
+    return RL_OK;
 }
 
 rl_status rl_fast_global_pool(rl_call *c) {

@@ -3,6 +3,7 @@
 #define RL_KERNELS_FAST_H
 #include "kernels.h"
 #include "recurrent.h"
+#include "ref_axis.h"
 #include "ref_pointwise.h"
 #include "ref_pool.h"
 #include "ref_reduce.h"

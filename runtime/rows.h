@@ -55,7 +55,9 @@ typedef struct {
     void (*layer_norm)(float *y, const float *x, const float *scale, const float *shift, int64_t step, int64_t n, float eps);
     float (*sum)(const float *x, int64_t n);
     float (*squares)(const float *x, int64_t n, float mean); /* the sum of (x - mean)^2 */
-    float (*max)(const float *x, int64_t n);
+    float (*max)(const float *x, int64_t n), (*min)(const float *x, int64_t n); /* NaN where one is */
+    /* The first place, or the last, of a number that is there; any NaN is found as NaN */
+    int64_t (*find)(const float *x, int64_t n, float number, bool last);
     /* y[m, w] = start + a[m, k] * b[k, w]; w is 16, 32 .. width; rows of y, a, b and start are ym, am, bm and sm apart (panels.h).
      * start may be y, or NULL: 0 */
     void (*tile)(float *y, int64_t ym, const float *a, int64_t am, const float *b, int64_t bm, int64_t w, int64_t m,

@@ -249,6 +249,41 @@ def powers():
                 check(f"Pow {e} by products", common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] == "rows")
 
 
+def kernel_of(m):
+    """The kernel that ran a model's one node; "rows" where only the reference kernels can be had."""
+    with tempfile.TemporaryDirectory() as tmp:
+        onnx.save(m, Path(tmp) / "m.onnx")
+        return common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] if common.has_onednn(PROGRAM) else "rows"
+
+
+def extremes():
+    """The first and the last place of the largest and least, in rows as they lie, through a Transpose and with gaps: ties, and what is no number, near and
+    far from each other."""
+    rng = np.random.default_rng(23)
+    for n in (1, 3, 16, 17, 200, 1024, 1025, 5000):
+        x = rng.integers(-3, 4, (5, 4, n)).astype(np.float32)
+        x[1, :, rng.integers(0, n, 2)] = np.nan
+        x[2, :, rng.integers(0, n, 2)] = 9
+        x[3, :, n // 2] = -9
+        nodes = [h.make_node("Transpose", ["x"], ["t"], perm=[2, 0, 1]), h.make_node("Slice", ["x", "one", "big", "axis"], ["s"])]
+        want = []
+        for op, f in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+            for last in (0, 1):
+                for name, axis, part in (("x", 2, x), ("t", 0, x), ("s", -1, x[:, 1:])):
+                    nodes.append(h.make_node(op, [name], [f"y{len(want)}"], axis=axis, keepdims=0, select_last_index=last))
+                    want.append(n - 1 - f(part[..., ::-1], -1) if last else f(part, -1))
+        m = model(nodes, [value("x", x.shape)], [value(f"y{k}", w.shape, T.INT64) for k, w in enumerate(want)],
+                  initializer=[numpy_helper.from_array(np.array([v]), s) for s, v in (("one", 1), ("big", 9), ("axis", 1))])
+        check(f"extremes of rows of {n}", all(np.array_equal(y, w) for y, w in zip(run(m, x), want, strict=True)))
+        for op, f in (("ReduceMax", np.max), ("ReduceMin", np.min)):
+            y, = run(model([h.make_node(op, ["x"], ["y"], axes=[2])], [value("x", x.shape)], [value("y", None)], opset=13), x)
+            check(f"{op} of rows of {n}", np.array_equal(y, f(x, 2, keepdims=True), equal_nan=True))
+    for op in ("ArgMax", "ArgMin", "ReduceMin", "ReduceL1", "ReduceSumSquare", "ReduceLogSum"):
+        how = {"axis": 1} if op.startswith("Arg") else {"axes": [1]}
+        m = model([h.make_node(op, ["x"], ["y"], **how)], [value("x", [4, 30])], [value("y", None, T.INT64 if op.startswith("Arg") else T.FLOAT)], opset=13)
+        check(f"{op} by rows", kernel_of(m) == "rows")
+
+
 def gathers():
     """Gathers along each axis of tensors as they lie and of views of them, in pieces of a few bytes to some KiB; and by their own kernel."""
     for seed, dtype in enumerate((np.float32, np.int64, np.uint8, np.float16, np.complex64)):
@@ -299,9 +334,10 @@ def columns():
 
 
 def reductions():
-    """Sums, means and largest along any dims of views: those that are reduced lie together in memory, in parts, or with gaps."""
+    """Sums, means, norms and extremes along any dims of views: those that are reduced lie together in memory, in parts, or with gaps."""
     rng = np.random.default_rng(11)
-    by = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceL2": lambda x, **k: np.sqrt((x * x).sum(**k))}
+    by = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceL1": lambda x, **k: np.abs(x).sum(**k),
+          "ReduceL2": lambda x, **k: np.sqrt((x * x).sum(**k)), "ReduceSumSquare": lambda x, **k: (x * x).sum(**k)}
     for k in range(40):
         dims = [int(d) for d in rng.integers(1, 9, rng.integers(2, 7))]
         x, perm = rng.standard_normal(dims).astype(np.float32), rng.permutation(len(dims))
@@ -522,7 +558,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
