@@ -305,6 +305,36 @@ rl_status rl_fast_binary(rl_call *c) {
     return run_chain(c, &a, t);
 }
 
+/* Of all inputs the first that has as many elements as any; RL_NONE where one is no float. */
+static uint32_t largest_input(const rl_call *c) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < c->nin; i++) {
+        if (!is_f32(rl_call_in(c, i))) return RL_NONE;
+        if (rl_numel(rl_call_in(c, i)) > rl_numel(rl_call_in(c, most))) most = i;
+    }
+    return most;
+}
+
+/* Max, Min, Sum and, as RL_ROW_LINEAR of a sum, Mean: the others one after the other to the largest. */
+rl_status rl_fast_variadic(rl_call *c) {
+    rl_row_op op = (rl_row_op)c->arg;
+    bool mean = op == RL_ROW_LINEAR;
+    uint32_t most = largest_input(c);
+    if (c->nin == 0 || c->nin > RL_POSTS || most == RL_NONE) {
+        c->arg = mean ? RL_PW_NOP : op == RL_ROW_ADD ? RL_PW_ADD : op == RL_ROW_MAX ? RL_PW_MAX : RL_PW_MIN;
+        return rl_ref_variadic(c);
+    }
+    chain a = {.npost = 0};
+    const rl_tensor *t[OPERANDS] = {rl_call_in(c, most)};
+    for (uint32_t i = 0; i < c->nin; i++) {
+        if (i == most) continue;
+        a.post[a.npost++] = (rl_post){.op = mean ? RL_ROW_ADD : op, .in = i};
+        t[a.npost] = rl_call_in(c, i);
+    }
+    if (mean) a.post[a.npost++] = (rl_post){.op = RL_ROW_LINEAR, .in = RL_NONE, .p = 1 / (float)c->nin, .q = -0.0f};
+    return run_chain(c, &a, t);
+}
+
 /* min and max of a Clip, from inputs or attributes; false where one is no constant or no float. */
 static bool clip_range(const rl_nodeinfo *n, const rl_tensor *low, const rl_tensor *high, float *p, float *q) {
     *p = rl_attr_float(n, "min", -INFINITY);
@@ -319,8 +349,8 @@ bool rl_unary_post(const rl_nodeinfo *n, int arg, const rl_tensor *low, const rl
     *post = (rl_post){.op = (rl_row_op)arg, .in = RL_NONE};
     switch (post->op) {
     case RL_ROW_LEAKY_RELU: post->p = rl_attr_float(n, "alpha", 0.01f); break;
-    case RL_ROW_ELU: post->p = rl_attr_float(n, "alpha", 1); break;
-    case RL_ROW_SILU: post->p = rl_attr_float(n, "alpha", 1); break;
+    case RL_ROW_SELU: post->p = rl_attr_float(n, "alpha", 1.67326319217681884765625f), post->q = rl_attr_float(n, "gamma", 1.05070102214813232421875f); break;
+    case RL_ROW_ELU: case RL_ROW_CELU: case RL_ROW_THRESHOLD: case RL_ROW_SILU: post->p = rl_attr_float(n, "alpha", 1); break;
     case RL_ROW_ROUND: post->p = 1; break;
     case RL_ROW_HARD_SIGMOID: post->p = rl_attr_float(n, "alpha", 0.2f), post->q = rl_attr_float(n, "beta", 0.5f); break;
     case RL_ROW_GELU: post->op = rl_attr_is(n, "approximate", "tanh") ? RL_ROW_GELU_TANH : RL_ROW_GELU; break;

@@ -6,6 +6,8 @@
 
 #include "isa.h"
 
+#define LARGE 1e6f /* less than 2^20 pi / 2 */
+
 #define ATTR
 #define NAME(x) any_##x
 #define PANEL 16 /* columns */

@@ -24,9 +24,20 @@ typedef enum {
     RL_ROW_ERF,
     RL_ROW_EXP,
     RL_ROW_ELU,          /* x < 0: p (exp(x) - 1) */
+    RL_ROW_CELU,         /* x < 0: p (exp(x / p) - 1) */
+    RL_ROW_SELU,         /* q times an ELU */
+    RL_ROW_THRESHOLD,    /* not x > p: 0 */
+    RL_ROW_SOFTSIGN,
+    RL_ROW_MISH,
+    RL_ROW_SIN,
+    RL_ROW_COS,
+    RL_ROW_ASIN,
+    RL_ROW_ACOS,
+    RL_ROW_ATAN,
     RL_ROW_SQRT,
     RL_ROW_ABS,
     RL_ROW_NEG,
+    RL_ROW_SIGN,
     RL_ROW_RECIPROCAL,
     RL_ROW_SQUARE,
     RL_ROW_CUBE,

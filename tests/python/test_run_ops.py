@@ -256,6 +256,48 @@ def kernel_of(m):
         return common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] if common.has_onednn(PROGRAM) else "rows"
 
 
+def functions():
+    """Functions of one number, by rows: of small and large ones, of what is none, and where their polynomials meet."""
+    rng = np.random.default_rng(21)
+    edges = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.5, -0.5, 1, -1, 2.4142137, 0.41421357, 20, -20, 104, -104, 1e30, -1e30], np.float32)
+    some = np.concatenate([rng.uniform(-5, 5, 3000), rng.uniform(-200, 200, 3000)]).astype(np.float32)
+    mish = lambda x: x * np.tanh(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0))
+    elu = lambda x, a, b: np.where(x < 0, a * np.expm1(np.minimum(x, 0) / b), x)
+    by = {"Sin": np.sin, "Cos": np.cos, "Asin": np.arcsin, "Acos": np.arccos, "Atan": np.arctan, "Mish": mish, "Celu": lambda x: elu(x, 0.7, 0.7),
+          "Selu": lambda x: 1.5 * elu(x, 2, 1), "ThresholdedRelu": lambda x: np.where(x > 0.7, x, 0), "Softsign": lambda x: x / (1 + np.abs(x)), "Sign": np.sign}
+    given = {"Celu": {"alpha": 0.7}, "Selu": {"alpha": 2.0, "gamma": 1.5}, "ThresholdedRelu": {"alpha": 0.7}}
+    for op, f in by.items():
+        for kind, x in (("some", some), ("any", np.concatenate([some, edges])), ("unit", rng.uniform(-1, 1, 3000).astype(np.float32)), ("large", (some * 4999).astype(np.float32))):
+            m = model([h.make_node(op, ["x"], ["y"], **given.get(op, {}))], [value("x", x.shape)], [value("y", x.shape)], opset=22)
+            with np.errstate(all="ignore"):
+                want = f(x.astype(np.float64))
+            check(f"{op} of {kind}", np.allclose(run(m, x)[0], want, rtol=1e-6, atol=4e-7, equal_nan=True))
+        check(f"{op} by rows", kernel_of(m) == "rows")
+
+
+def several():
+    """Max, Min, Sum and Mean of some operands, which broadcast and lie in other orders, a NaN among them; of more than go in one walk."""
+    rng = np.random.default_rng(22)
+    by = {"Max": np.maximum, "Min": np.minimum, "Sum": np.add, "Mean": np.add}
+    for k in range(24):
+        n, dims = int(rng.integers(1, 6)) if k else 12, [int(d) for d in rng.integers(1, 9, 3)]
+        shapes = [[d if rng.random() < 0.7 else 1 for d in dims][int(rng.integers(0, 3)) if rng.random() < 0.3 else 0:] for _ in range(n)]
+        shapes[int(rng.integers(0, n))] = dims
+        feeds = [rng.standard_normal(s[::-1]).astype(np.float32) for s in shapes]
+        feeds[0].flat[0] = np.nan if k % 2 else feeds[0].flat[0]
+        for op, f in by.items():
+            m = model([*(h.make_node("Transpose", [f"x{i}"], [f"t{i}"]) for i in range(0, n, 2)), h.make_node(op, ["xt"[i % 2 == 0] + str(i) for i in range(n)], ["y"])],
+                      [value(f"x{i}", x.shape if i % 2 == 0 else x.T.shape) for i, x in enumerate(feeds)], [value("y", dims)], opset=13)
+            got, = run(m, *(x if i % 2 == 0 else np.ascontiguousarray(x.T) for i, x in enumerate(feeds)))
+            want = feeds[0].T.astype(np.float64)
+            for x in feeds[1:]:
+                want = f(want, x.T)
+            check(f"{op} of {shapes}", np.allclose(got, np.broadcast_to(want / (n if op == "Mean" else 1), dims), rtol=1e-5, atol=1e-6, equal_nan=True))
+    for op in by:
+        m = model([h.make_node(op, ["a", "b", "c"], ["y"])], [value("a", [5]), value("b", [4, 5]), value("c", [1])], [value("y", [4, 5])], opset=13)
+        check(f"{op} by rows", kernel_of(m) == "rows")
+
+
 def extremes():
     """The first and the last place of the largest and least, in rows as they lie, through a Transpose and with gaps: ties, and what is no number, near and
     far from each other."""
@@ -558,7 +600,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
