@@ -72,20 +72,73 @@ void rl_combine_element(rl_combine how, const rl_tensor *to, int64_t at, const r
 
 /* ---- places that an index names ---- */
 
+enum { TOGETHER = 256 };
+
+/* Some of a line: the elements of data at these places, and those of other, which lie `step` apart from `beside` on. */
+typedef struct {
+    const rl_tensor *data, *other;
+    int64_t n, at[TOGETHER], beside, step;
+} indexed;
+
+#define COPY(bits)                                                                                                   \
+    case bits: {                                                                                                     \
+        uint##bits##_t *p = m->data->mem->p, *q = (uint##bits##_t *)m->other->mem->p + m->beside;                    \
+        if (into)                                                                                                    \
+            for (int64_t k = 0; k < m->n; k++) p[m->at[k]] = q[k * m->step];                                         \
+        else                                                                                                         \
+            for (int64_t k = 0; k < m->n; k++) q[k * m->step] = p[m->at[k]];                                         \
+        break;                                                                                                       \
+    }
+
+static void copy_indexed(const indexed *m, bool into) {
+    switch (rl_elem_bits(m->data->dtype)) {
+    COPY(8)
+    COPY(16)
+    COPY(32)
+    COPY(64)
+    default:
+        for (int64_t k = 0; k < m->n; k++) {
+            int64_t beside = m->beside + k * m->step;
+            if (into) rl_put_element(m->data, m->at[k], m->other, beside);
+            else rl_put_element(m->other, beside, m->data, m->at[k]);
+        }
+    }
+}
+
+#define COMBINE(T)                                                                                                   \
+    {                                                                                                                \
+        T *p = m->data->mem->p;                                                                                      \
+        const T *q = (const T *)m->other->mem->p + m->beside;                                                        \
+        for (int64_t k = 0; k < m->n; k++) p[m->at[k]] = (T)combine_floats(how, (double)p[m->at[k]], (double)q[k * m->step]); \
+    }
+
+static void combine_indexed(const indexed *m, rl_combine how) {
+    if (m->data->dtype == RL_F32) COMBINE(float)
+    else if (m->data->dtype == RL_F64) COMBINE(double)
+    else
+        for (int64_t k = 0; k < m->n; k++) rl_combine_element(how, m->data, m->at[k], m->other, m->beside + k * m->step);
+}
+
 rl_status rl_move_indexed(const rl_call *c, const rl_tensor *index, uint32_t axis, const rl_tensor *data, const rl_tensor *other, bool into, rl_combine how) {
     int64_t at[RL_RANK] = {0}, first[RL_RANK], n = rl_numel(index), last = index->rank - 1, step = axis == last ? 0 : data->stride[last];
+    indexed m = {.data = data, .other = other, .step = other->stride[last]};
+    const int64_t *place = rl_data(index);
     for (uint32_t i = 0; i < data->rank; i++)
         if (i != axis && index->dim[i] > data->dim[i]) return rl_call_fail(c, RL_EMODEL, "dim %u of the indices is larger than the data's", i);
     for (int64_t k = 0; k < n; k += index->dim[last]) {
         memcpy(first, at, sizeof first);
         first[axis] = 0;
         int64_t line = rl_place(data, first), beside = rl_place(other, at);
-        for (int64_t i = 0; i < index->dim[last]; i++) {
-            int64_t place = ((const int64_t *)rl_data(index))[k + i];
-            RL_TRY(rl_call_place(c, &place, data->dim[axis]));
-            place = line + place * data->stride[axis] + i * step;
-            if (into) rl_combine_element(how, data, place, other, beside + i * other->stride[last]);
-            else rl_put_element(other, beside + i * other->stride[last], data, place);
+        for (int64_t i = 0; i < index->dim[last]; i += m.n) {
+            m.n = RL_MIN((int64_t)TOGETHER, index->dim[last] - i);
+            m.beside = beside + i * m.step;
+            for (int64_t j = 0; j < m.n; j++, place++) {
+                int64_t to = *place;
+                RL_TRY(rl_call_place(c, &to, data->dim[axis]));
+                m.at[j] = line + to * data->stride[axis] + (i + j) * step;
+            }
+            if (how == RL_PUT) copy_indexed(&m, into);
+            else combine_indexed(&m, how);
         }
         rl_next_index((uint32_t)last, index->dim, at);
     }

@@ -140,6 +140,17 @@ def gather_elements(r):
 
 
 @family
+def scatter_elements(r):
+    x, how = numbers(r, shape_of(r, 1, 4, 9), pick(r, F32, F32, F64, F16, np.int64, np.int32)), pick(r, "none", "add", "mul", "min", "max")
+    if x.dtype == F16:
+        how = "none"  # what onnxruntime rounds each time is rounded once here
+    axis = int(r.integers(-x.ndim, x.ndim))
+    to = [int(r.integers(1, n + 1)) for n in x.shape]
+    index = np.argsort(r.random(x.shape), axis)[tuple(slice(n) for n in to)] if how == "none" else r.integers(-x.shape[axis], x.shape[axis], to)
+    return Case("ScatterElements", [x, index.astype(pick(r, np.int64, np.int32)), numbers(r, to, x.dtype)], opset=18, axis=axis, reduction=how)
+
+
+@family
 def scatter_nd(r):
     x = numbers(r, shape_of(r, 1, 4, 7), pick(r, F32, F64, np.int64, np.int32))
     depth, how = int(r.integers(1, x.ndim + 1)), pick(r, "none", "none", "add", "max")
