@@ -120,12 +120,10 @@ typedef struct {
 
 static void find_range(void *arg, int64_t from, int64_t to) {
     const search *s = arg;
-    float turned[BLOCK];
     for (int64_t i = from; i < to; i++) {
         const float *x = s->x + i * BLOCK;
         int64_t n = RL_MIN(BLOCK, s->n - i * BLOCK);
-        s->rows->op[RL_ROW_NEG](turned, x, NULL, 0, n, 0, 0);
-        s->most[i] = s->rows->max(x, n), s->least[i] = -s->rows->max(turned, n);
+        s->most[i] = s->rows->max(x, n), s->least[i] = s->rows->min(x, n);
     }
 }
 
