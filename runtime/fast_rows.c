@@ -270,10 +270,10 @@ static bool has_rows(const rl_tensor *x, const bool *is_reduced, reduction *r) {
     return true;
 }
 
-static void run_reduction(rl_call *c, reduction *r, const rl_tensor *x, float *y) {
+static void run_reduction(rl_call *c, reduction *r, const rl_tensor *x, float *y, rl_range_fn *lines) {
     r->x = rl_data(x);
     r->y = y;
-    rl_parallel(c->rt, r->outer, RL_MAX(1, GRAIN / (r->gone * r->kept)), reduce_lines, r);
+    rl_parallel(c->rt, r->outer, RL_MAX(1, GRAIN / (r->gone * r->kept)), lines, r);
 }
 
 /* x reduced along those of its dims that come first in memory and lie together: what is left to reduce lies further in. */
@@ -291,7 +291,7 @@ static rl_tensor reduce_outer(rl_call *c, const rl_tensor *x, const bool *is_red
     }
     const rl_tensor *part = rl_call_temp(c, RL_F32, x->rank, dim);
     group_dims(x, first, perm, &r);
-    run_reduction(c, &r, x, rl_data(part));
+    run_reduction(c, &r, x, rl_data(part), reduce_lines);
     return rl_view_transpose(part, back);
 }
 
@@ -326,7 +326,7 @@ static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool 
         rl_tensor part = reduce_outer(c, x, is_reduced, perm, op);
         return reduce(c, &part, is_reduced, keeps, op);
     }
-    run_reduction(c, &r, x, rl_data(make_reduced(c, RL_F32, x, is_reduced, keeps, perm)));
+    run_reduction(c, &r, x, rl_data(make_reduced(c, RL_F32, x, is_reduced, keeps, perm)), reduce_lines);
     c->step->ran = "rows";
     return true;
 }
@@ -350,6 +350,32 @@ rl_status rl_fast_reduce(rl_call *c) {
 
 rl_status rl_fast_reduce_rows(rl_call *c) {
     return rl_fast_reduce(c);
+}
+
+/* ---- LpNormalization ---- */
+
+static void normalize_lines(void *arg, int64_t from, int64_t to) {
+    const reduction *r = arg;
+    for (int64_t i = from; i < to; i++) {
+        const float *x = r->x + i * r->gone, norm = reduce_row(r, x);
+        float *y = r->y + i * r->gone;
+        if (norm == 0) memset(y, 0, (size_t)r->gone * sizeof *y);
+        else r->rows->op[RL_ROW_DIV](y, x, &norm, 0, r->gone, 0, 0);
+    }
+}
+
+rl_status rl_fast_lp_normalization(rl_call *c) {
+    uint32_t axis;
+    int64_t perm[RL_RANK], p = rl_attr_int(c->node, "p", 2);
+    bool along[RL_RANK] = {false};
+    reduction r = {.rows = rl_rows_best(), .op = p == 1 ? RL_RD_L1 : RL_RD_L2};
+    RL_TRY(rl_call_attr_axis(c, "axis", -1, &axis));
+    const rl_tensor *x = rl_call_in(c, 0);
+    along[axis] = true;
+    if (!is_f32(x) || (p != 1 && p != 2) || !is_walkable(x, along, perm, &r) || r.kept != 1 || r.view) return rl_ref_lp_normalization(c);
+    run_reduction(c, &r, x, rl_data(rl_call_make_over_in(c, 1, RL_F32, x->rank, x->dim, perm)), normalize_lines);
+    c->step->ran = "rows";
+    return RL_OK;
 }
 
 /* ---- ArgMax, ArgMin ---- */
