@@ -249,6 +249,20 @@ def powers():
                 check(f"Pow {e} by products", common.bench(PROGRAM, Path(tmp) / "m.onnx")["steps"][0]["kernel"] == "rows")
 
 
+def far_below():
+    """Softmax and its logarithm of rows with numbers whose powers are small, nothing, or none."""
+    inf, nan = np.inf, np.nan
+    x = np.array([[0, -inf, -80, -87, -88, -104, -200, 1], [-inf] * 8, [3, nan, 1, 2, 3, 4, 5, 6], [-200] * 8, [1e30, 0, -1e30, 5, 1, 2, 3, 4], [0, -15, -16.5, 0.1, -20, -30, -40, -50]],
+                 np.float32)
+    x = np.concatenate([x, np.repeat(x, 5, 1)], 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        below = x.astype(np.float64) - x.max(1, keepdims=True)
+        want = {"Softmax": np.exp(below) / np.exp(below).sum(1, keepdims=True), "LogSoftmax": below - np.log(np.exp(below).sum(1, keepdims=True))}
+    for op, w in want.items():
+        y, = run(model([h.make_node(op, ["x"], ["y"], axis=1)], [value("x", x.shape)], [value("y", x.shape)]), x)
+        check(f"{op} of what is far below", np.allclose(y, w, rtol=1e-5, atol=2e-38, equal_nan=True))
+
+
 def kernel_of(m):
     """The kernel that ran a model's one node; "rows" where only the reference kernels can be had."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -600,7 +614,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, far_below, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
