@@ -215,6 +215,25 @@ static float sum_absolutes(const rl_rows *rows, const float *x, int64_t n) {
     return (float)sum;
 }
 
+/* Of how much each element is more than a number. */
+static double sum_powers(const rl_rows *rows, const float *x, int64_t n, const float *by) {
+    float part[STRIP];
+    double sum = 0;
+    for (int64_t k = 0; k < n; k += STRIP) {
+        int64_t some = RL_MIN(n - k, (int64_t)STRIP);
+        rows->op[RL_ROW_SUB](part, x + k, by, 0, some, 0, 0);
+        rows->op[RL_ROW_EXP](part, part, NULL, 0, some, 0, 0);
+        sum += (double)rows->sum(part, some);
+    }
+    return sum;
+}
+
+/* From the largest on, unless that is infinite. */
+static float log_sum_powers(const rl_rows *rows, const float *x, int64_t n) {
+    float most = rows->max(x, n), by = isinf(most) ? 0 : most;
+    return (float)(log(sum_powers(rows, x, n, &by)) + (double)by);
+}
+
 static float reduce_row(const reduction *r, const float *x) {
     switch (r->op) {
     case RL_RD_MAX: return r->rows->max(x, r->gone);
@@ -223,13 +242,14 @@ static float reduce_row(const reduction *r, const float *x) {
     case RL_RD_L2: return length(r->rows, x, r->gone);
     case RL_RD_SUM_SQUARE: return r->rows->squares(x, r->gone, 0);
     case RL_RD_LOG_SUM: return logf(r->rows->sum(x, r->gone));
+    case RL_RD_LOG_SUM_EXP: return log_sum_powers(r->rows, x, r->gone);
     default: return r->rows->sum(x, r->gone);
     }
 }
 
 /* Not of some rows, and then of what these have become. */
 static bool takes_rows_alone(int op) {
-    return op == RL_RD_L1 || op == RL_RD_L2 || op == RL_RD_SUM_SQUARE || op == RL_RD_LOG_SUM;
+    return op == RL_RD_L1 || op == RL_RD_L2 || op == RL_RD_SUM_SQUARE || op == RL_RD_LOG_SUM || op == RL_RD_LOG_SUM_EXP;
 }
 
 static void reduce_lines(void *arg, int64_t from, int64_t to) {

@@ -334,7 +334,7 @@ def extremes():
         for op, f in (("ReduceMax", np.max), ("ReduceMin", np.min)):
             y, = run(model([h.make_node(op, ["x"], ["y"], axes=[2])], [value("x", x.shape)], [value("y", None)], opset=13), x)
             check(f"{op} of rows of {n}", np.array_equal(y, f(x, 2, keepdims=True), equal_nan=True))
-    for op in ("ArgMax", "ArgMin", "ReduceMin", "ReduceL1", "ReduceSumSquare", "ReduceLogSum", "LpNormalization"):
+    for op in ("ArgMax", "ArgMin", "ReduceMin", "ReduceL1", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "LpNormalization"):
         how = {"axes": [1]} if op.startswith("Reduce") else {"axis": 1}
         m = model([h.make_node(op, ["x"], ["y"], **how)], [value("x", [4, 30])], [value("y", None, T.INT64 if op.startswith("Arg") else T.FLOAT)], opset=13)
         check(f"{op} by rows", kernel_of(m) == "rows")
