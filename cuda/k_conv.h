@@ -124,6 +124,7 @@ template <uint32_t N, class C> RL_HD void rl_row_each(const rl_p_post &o, C (&y)
     case RL_ROW_MIN: RL_POST_EACH(v != v ? v : w[i] != w[i] ? w[i] : v > w[i] ? w[i] : v)
     case RL_ROW_RSUB: RL_POST_EACH(w[i] - v)
     case RL_ROW_RDIV: RL_POST_EACH(w[i] / v)
+    case RL_ROW_PRELU: RL_POST_EACH(v < 0 ? v * w[i] : v)
     default: rl_post_each<N, C>(o, y, w);
     }
 }

@@ -305,6 +305,15 @@ rl_status rl_fast_binary(rl_call *c) {
     return run_chain(c, &a, t);
 }
 
+rl_status rl_fast_prelu(rl_call *c) {
+    chain a = {.npost = 1, .post[0] = {.op = RL_ROW_PRELU, .in = 1}};
+    RL_TRY(rl_call_need(c, 2));
+    const rl_tensor *t[OPERANDS] = {rl_call_in(c, 0), rl_call_in(c, 1)};
+    if (is_f32(t[0]) && is_f32(t[1])) return run_chain(c, &a, t);
+    c->arg = RL_PW_PRELU;
+    return rl_ref_binary(c);
+}
+
 /* Of all inputs the first that has as many elements as any; RL_NONE where one is no float. */
 static uint32_t largest_input(const rl_call *c) {
     uint32_t most = 0;

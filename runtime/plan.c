@@ -20,7 +20,7 @@ static trait trait_of(const rl_kernel *k) {
         {rl_ref_identity, VIEW}, {rl_ref_dropout, VIEW}, {rl_ref_bit_cast, VIEW}, {rl_ref_transpose, VIEW}, {rl_ref_slice, VIEW},
         {rl_ref_split, VIEW}, {rl_ref_expand, VIEW}, {rl_ref_reshape, RESHAPED}, {rl_ref_flatten, RESHAPED}, {rl_ref_squeeze, RESHAPED},
         {rl_ref_unsqueeze, RESHAPED}, {rl_fast_turns, RESHAPED}, {rl_fast_shear, VIEW}, {rl_ref_unary, OVER_ONE}, {rl_ref_clip, OVER_ONE}, {rl_ref_binary, OVER_TWO},
-        {rl_fast_unary, OVER_ONE}, {rl_fast_binary, OVER_TWO}, {rl_fast_variadic, OVER_TWO}, {rl_fast_chain, OVER_ONE}, {rl_fast_softmax, OVER_ONE},
+        {rl_fast_unary, OVER_ONE}, {rl_fast_binary, OVER_TWO}, {rl_fast_variadic, OVER_TWO}, {rl_fast_prelu, OVER_TWO}, {rl_fast_chain, OVER_ONE}, {rl_fast_softmax, OVER_ONE},
         {rl_native_chain, OVER_ONE}, {rl_fast_layer_norm, OVER_ONE}, {rl_fast_instance_norm, OVER_ONE}, {rl_fast_whole_norm, OVER_ONE}, {rl_fast_lp_normalization, OVER_ONE}};
     for (size_t i = 0; i < RL_LEN(rows); i++)
         if (rows[i].fn == k->fn) return rows[i].t;

@@ -49,6 +49,7 @@ typedef enum {
     RL_ROW_BF16,
     RL_ROW_ADD, RL_ROW_SUB, RL_ROW_MUL, RL_ROW_DIV, RL_ROW_MAX, RL_ROW_MIN,
     RL_ROW_RSUB, RL_ROW_RDIV, /* b - x, b / x */
+    RL_ROW_PRELU,             /* x < 0: b x */
     RL_NROW
 } rl_row_op;
 static inline int rl_row_is_binary(rl_row_op op) { return op >= RL_ROW_ADD; }

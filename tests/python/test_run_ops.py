@@ -310,6 +310,11 @@ def several():
     for op in by:
         m = model([h.make_node(op, ["a", "b", "c"], ["y"])], [value("a", [5]), value("b", [4, 5]), value("c", [1])], [value("y", [4, 5])], opset=13)
         check(f"{op} by rows", kernel_of(m) == "rows")
+    x, slope = rng.standard_normal((3, 4, 50)).astype(np.float32), rng.standard_normal((4, 1)).astype(np.float32)
+    x[0, 0, :3] = np.nan, np.inf, -np.inf
+    m = model([h.make_node("PRelu", ["x", "slope"], ["y"])], [value("x", x.shape), value("slope", slope.shape)], [value("y", x.shape)], opset=16)
+    check("PRelu", np.array_equal(run(m, x, slope)[0], np.where(x < 0, x * slope, x), equal_nan=True))
+    check("PRelu by rows", kernel_of(m) == "rows")
 
 
 def extremes():
