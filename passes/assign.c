@@ -472,7 +472,7 @@ static rl_status choose_by_time(rl_pass_run *r, const rl_scale *s, const own_mov
     if (r->round) return RL_OK;
     uint32_t *found = rl_new(tmp, uint32_t, p->op.n);
     RL_TRY(rl_bound_quick(p, sol->cfg, true, part_of(b), found));
-    sol->cfg = found;
+    if (conversions(p, found, tmp, NULL) <= r->out->conv_before) sol->cfg = found; /* one component may have had more, as another had fewer */
     return RL_OK;
 }
 
@@ -484,6 +484,7 @@ static rl_status choose_from_all(rl_pass_run *r, const rl_scale *s, const own_mo
     rl_solution next;
     if (!rl_any_slow(p, sol->cfg, !charged, slow, tmp)) return RL_OK;
     const rl_saved *few = rl_candidates_save(p, tmp);
+    const rl_plan bounds = *p;
     const tally *was = charged ? tally_of(p, charged, sol->cfg, false, tmp) : conversions_in(p, sol->cfg, tmp);
     for (uint32_t c = 0; c < p->ncomp; c++) p->folded[c] &= !slow[c]; /* that was by count */
     if (!rl_candidates_widen(p, slow)) return RL_OK;
@@ -492,8 +493,11 @@ static rl_status choose_from_all(rl_pass_run *r, const rl_scale *s, const own_mo
     RL_TRY(choose_by_time(r, s, charged, b, &next, tmp));
     const tally *now = charged ? tally_of(p, charged, next.cfg, false, tmp) : conversions_in(p, next.cfg, tmp);
     for (uint32_t c = 0; c < p->ncomp; c++) worse |= now[c].time > was[c].time;
-    if (worse) rl_candidates_restore(p, few, NULL);
-    else *sol = next;
+    if (!worse) *sol = next;
+    else {
+        rl_candidates_restore(p, few, NULL);
+        p->quick = bounds.quick, p->timed = bounds.timed, p->swaps = bounds.swaps;
+    }
     return RL_OK;
 }
 

@@ -291,6 +291,7 @@ static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double l
     double end = rl_work_seconds() + limit;
     p->quick = rl_new(p->mem, rl_quick, p->ncomp);
     p->timed = rl_new(p->mem, rl_kept, p->cls.n);
+    p->swaps = NULL;
     rl_plan_costs(p, cfg, cost, tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) wanted[k] = p->twin[k] == k && (exact || cost[k].count > p->least[k].count);
     RL_TRY(bound_some(p, cfg, wanted, exact, limit, found, tmp));
