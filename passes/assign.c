@@ -513,8 +513,11 @@ static rl_status assign(rl_pass_run *r, rl_arena *tmp) {
     rl_scale s = rl_scale_of(p, bytes_first);
     rl_solution sol;
     RL_TRY(fewest(r, &s, charged || timed, &b, &sol, tmp));
-    if (charged || timed) RL_TRY(choose_by_time(r, &s, charged ? &before : NULL, &b, &sol, tmp));
-    if ((charged || timed) && r->round == 0) RL_TRY(choose_from_all(r, &s, charged ? &before : NULL, &b, &sol, tmp));
+    if (charged || timed) {
+        const own_moves *own = charged ? &before : NULL;
+        RL_TRY(choose_by_time(r, &s, own, &b, &sol, tmp));
+        if (r->round == 0) RL_TRY(choose_from_all(r, &s, own, &b, &sol, tmp));
+    }
     if (bytes_first) RL_TRY(hold(p, &s, &b, sol.cfg, tmp));
     for (uint32_t k = 0; k < p->op.n; k++) {
         p->op.p[k].chosen = sol.cfg[k];

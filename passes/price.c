@@ -260,15 +260,25 @@ static rl_status bound_some(rl_plan *p, const uint32_t *cfg, const bool *wanted,
     return any_open(&x) && fits(p) ? bound_quick(&x) : RL_OK;
 }
 
+bool rl_any_slow(const rl_plan *p, const uint32_t *cfg, bool exact, bool *slow, rl_arena *tmp) {
+    rl_least *cost = rl_new(tmp, rl_least, p->ncomp), *time = rl_new(tmp, rl_least, p->ncomp);
+    bool any = false;
+    rl_plan_costs(p, cfg, cost, tmp);
+    rl_plan_times(p, cfg, NULL, time, tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        any |= slow[k] = (exact || cost[k].count > p->least[k].count) && p->quick[k].bound < enough_of(time[k].count, exact);
+    return any;
+}
+
 /* Where the bound does not do, another is sought by the time in which products take swaps in (taken.c); it counts if it does. */
 static rl_status bound_swapped(rl_plan *p, const uint32_t *cfg, bool *wanted, double limit, uint32_t *found, rl_arena *tmp) {
     rl_least *time = rl_new(tmp, rl_least, p->ncomp);
     rl_quick *was = rl_copy(tmp, p->quick, p->ncomp * sizeof *was);
     rl_kept *kept = rl_copy(tmp, p->timed, p->cls.n * sizeof *kept);
-    bool *may = rl_new(tmp, bool, p->ncomp), any = false;
-    rl_plan_times(p, cfg, NULL, time, tmp);
+    bool *may = rl_new(tmp, bool, p->ncomp), *slow = rl_new(tmp, bool, p->ncomp), any = false;
+    if (!rl_any_slow(p, cfg, false, slow, tmp)) return RL_OK;
     rl_may_swap_in(p, may);
-    for (uint32_t k = 0; k < p->ncomp; k++) any |= wanted[k] = wanted[k] && may[k] && was[k].bound < enough_of(time[k].count, false);
+    for (uint32_t k = 0; k < p->ncomp; k++) any |= wanted[k] = wanted[k] && may[k] && slow[k];
     if (!any) return RL_OK;
     p->swaps = rl_copy(p->mem, wanted, p->ncomp * sizeof *wanted);
     for (uint32_t k = 0; k < p->ncomp; k++)
@@ -301,16 +311,6 @@ static rl_status bound_all(rl_plan *p, const uint32_t *cfg, bool exact, double l
     for (uint32_t k = 0; k < p->ncomp; k++) p->quick[k] = p->quick[p->twin[k]];
     for (uint32_t c = 0; c < p->cls.n; c++) p->timed[c] = p->timed[p->cls.p[c].like];
     return RL_OK;
-}
-
-bool rl_any_slow(const rl_plan *p, const uint32_t *cfg, bool exact, bool *slow, rl_arena *tmp) {
-    rl_least *cost = rl_new(tmp, rl_least, p->ncomp), *time = rl_new(tmp, rl_least, p->ncomp);
-    bool any = false;
-    rl_plan_costs(p, cfg, cost, tmp);
-    rl_plan_times(p, cfg, NULL, time, tmp);
-    for (uint32_t k = 0; k < p->ncomp; k++)
-        any |= slow[k] = (exact || cost[k].count > p->least[k].count) && p->quick[k].bound < enough_of(time[k].count, exact);
-    return any;
 }
 
 rl_status rl_bound_quick(rl_plan *p, const uint32_t *cfg, bool exact, double limit, uint32_t *found) {

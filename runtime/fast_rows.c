@@ -377,7 +377,7 @@ rl_status rl_fast_reduce_rows(rl_call *c) {
 static void normalize_lines(void *arg, int64_t from, int64_t to) {
     const reduction *r = arg;
     for (int64_t i = from; i < to; i++) {
-        const float *x = r->x + i * r->gone, norm = reduce_row(r, x);
+        const float *x = row_at(r, i), norm = reduce_row(r, x);
         float *y = r->y + i * r->gone;
         if (norm == 0) memset(y, 0, (size_t)r->gone * sizeof *y);
         else r->rows->op[RL_ROW_DIV](y, x, &norm, 0, r->gone, 0, 0);

@@ -459,19 +459,24 @@ def unchanged_results(prog, tmp):
     yield from unrolled(prog, tmp)
 
 
+def certified(prog, src, graph, numbers, target):
+    """What is wrong with the certificate of a model (nodes, inputs, outputs; numbers: its constants by name), or None; and what it claims."""
+    onnx.save(test_targets.model_of(*graph, [onnx.numpy_helper.from_array(np.asarray(x), name) for name, x in numbers.items()]), src)
+    why, lost, words, _ = by_both(prog, src, src.parent, target)
+    return why or lost, claim(words)
+
+
 def unit_that_stays(prog, tmp):
     """A unit of floats that is what the choice says, and so stays as it is: one conversion, of bytes."""
     node, src = test_targets.h.make_node, tmp / "unit.onnx"
     nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]), node("Transpose", ["d"], ["t"], perm=[0, 2, 1]),
              node("QuantizeLinear", ["t", "s", "z"], ["r"]), node("DequantizeLinear", ["r", "s", "z"], ["e"]), node("DequantizeLinear", ["w", "s", "z"], ["f"]),
              node("MatMul", ["e", "f"], ["y"])]
-    model = test_targets.model_of(nodes, [("x", T.FLOAT, [2, 32, 16])], [("y", T.FLOAT, [2, 16, 8])])
+    graph = nodes, [("x", T.FLOAT, [2, 32, 16])], [("y", T.FLOAT, [2, 16, 8])]
     numbers = {"s": np.float32(0.1), "z": np.int8(3), "w": np.arange(256, dtype=np.int8).reshape(32, 8)}
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(x), name) for name, x in numbers.items())
-    onnx.save(model, src)
-    why, lost, words, _ = by_both(prog, src, tmp, "generic")
-    if why or lost or claim(words)[:2] != [1, 2 * 32 * 16]:
-        yield f"a unit that stays: {why or lost or claim(words)}"
+    wrong, claimed = certified(prog, src, graph, numbers, "generic")
+    if wrong or claimed[:2] != [1, 2 * 32 * 16]:
+        yield f"a unit that stays: {wrong or claimed}"
 
 
 def turned_pairs(prog, tmp):
@@ -485,14 +490,12 @@ def turned_pairs(prog, tmp):
         nodes += [node("Concat", [f"{v}ou", f"{v}eu"], [f"{v}p"], axis=-1), node("Reshape", [f"{v}p", "flat"], [f"{v}f"]),
                   node("Add", [f"{v}t", f"{v}f"], ["y" if v == "q" else "ks"])]
     nodes.append(node("Transpose", ["ks"], ["z"], perm=[0, 1, 3, 2]))
-    model = test_targets.model_of(nodes, [("x", T.FLOAT, [64, 16, 32])], [("y", T.FLOAT, [64, 4, 16, 8]), ("z", T.FLOAT, [64, 4, 8, 16])])
+    graph = nodes, [("x", T.FLOAT, [64, 16, 32])], [("y", T.FLOAT, [64, 4, 16, 8]), ("z", T.FLOAT, [64, 4, 8, 16])]
     numbers = {"w": np.ones((32, 32), np.float32), "b": np.ones(32, np.float32), "heads": np.array([64, 16, 4, 8]), "flat": np.array([64, 4, 16, 8]),
                "end": np.array([8]), "last": np.array([-1])} | {str(i): np.array([i]) for i in range(4)}
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in numbers.items())
-    onnx.save(model, src)
-    why, lost, words, _ = by_both(prog, src, tmp, "generic")
-    if why or lost or claim(words)[:3:2] != [2, 2]:
-        yield f"turned pairs: {why or lost or claim(words)}"
+    wrong, claimed = certified(prog, src, graph, numbers, "generic")
+    if wrong or claimed[:3:2] != [2, 2]:
+        yield f"turned pairs: {wrong or claimed}"
 
 
 def unrolled(prog, tmp):
@@ -504,15 +507,12 @@ def unrolled(prog, tmp):
              node("Transpose", ["o"], ["ot"], perm=[0, 3, 2, 1, 4]), node("Reshape", ["ot", "tokens"], ["r"]), node("MatMul", ["r", "u"], ["p"]),
              node("Add", ["p", "d"], ["e"]), node("Add", ["t", "e"], ["y"])]
     part = [1, 2, 1, 4, 64, 24]
-    model = test_targets.model_of(nodes, [("x", T.FLOAT, [8, 2, 2, 4, 4, 24]), ("a", T.FLOAT, [2, 1, 4, 64, 64])],
-                                  [("q", T.FLOAT, part), ("k", T.FLOAT, part), ("y", T.FLOAT, [2, 256, 24])])
+    graph = nodes, [("x", T.FLOAT, [8, 2, 2, 4, 4, 24]), ("a", T.FLOAT, [2, 1, 4, 64, 64])], [("q", T.FLOAT, part), ("k", T.FLOAT, part), ("y", T.FLOAT, [2, 256, 24])]
     numbers = {"cut": np.array([32, 2, 2, 2, 2, 24]), "tokens": np.array([2, 256, 24]), "heads": np.array([2, 64, 4, 3, 1, 24]), "ones": np.array([1, 1, 1]),
                "first": np.array([0]), "w": np.ones((24, 72), np.float32), "u": np.ones((24, 24), np.float32), "b": np.ones(72, np.float32), "d": np.ones(24, np.float32)}
-    model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in numbers.items())
-    onnx.save(model, src)
-    why, lost, words, _ = by_both(prog, src, tmp, "onnx")
-    if why or lost or claim(words)[:3:2] != [2, 2]:
-        yield f"unrolled: {why or lost or claim(words)}"
+    wrong, claimed = certified(prog, src, graph, numbers, "onnx")
+    if wrong or claimed[:3:2] != [2, 2]:
+        yield f"unrolled: {wrong or claimed}"
 
 
 def bytes_in_steps(prog, tmp):
@@ -528,13 +528,11 @@ def bytes_in_steps(prog, tmp):
             else:
                 nodes.append(node(op, [at, *more], [f"q{k}"], **attrs))
             at = f"q{k}"
-        model = test_targets.model_of([*nodes, node("DequantizeLinear", [at, "s", "z"], ["y"])], [("x", T.FLOAT, [1, 4, 16, 8])], [("y", T.FLOAT, [1, 8, 8, 8])])
+        graph = [*nodes, node("DequantizeLinear", [at, "s", "z"], ["y"])], [("x", T.FLOAT, [1, 4, 16, 8])], [("y", T.FLOAT, [1, 8, 8, 8])]
         numbers = {"s": np.float32(0.1), "z": np.int8(3), "a": np.array([1, 2, 2, 4, 4, 8]), "b": np.array([1, 8, 8, 8])}
-        model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(x), name) for name, x in numbers.items())
-        onnx.save(model, src)
-        why, lost, words, _ = by_both(prog, src, tmp, "generic")
-        if why or lost or claim(words)[0] != 1 + units:
-            yield f"bytes in steps{', in units' if units else ''}: {why or lost or claim(words)}"
+        wrong, claimed = certified(prog, src, graph, numbers, "generic")
+        if wrong or claimed[0] != 1 + units:
+            yield f"bytes in steps{', in units' if units else ''}: {wrong or claimed}"
 
 
 # ---------------------------------------------------------------------------------------------------- open results
