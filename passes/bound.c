@@ -4,10 +4,11 @@
  * enumerated.  Any assignment of the whole restricts to one that costs no more, so the optimum of the restriction is a lower bound
  * for the whole.  Which atoms to keep is a guess (keep.c), and only the result says how good it was: three are tried first, then
  * more, and one of each role, or part; at last what did best, and one label more.  What is left is folded: most orders are never better than
- * another (rl_problem_fold).  A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.
- * Where the bound is below what is known, the choice that it comes from may lead to a cheaper one (lift.c).
+ * another (rl_problem_fold).  What takes too long to be solved as a whole is bounded by spans of its ops (bound_span.c).
+ * A component whose configurations are all candidates needs none of this, but the fewer atoms, the shorter the proof.  Where the bound is
+ * below what is known, the choice that it comes from may lead to a cheaper one (lift.c).
  *
- * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least, lifted. */
+ * Needs: candidates and their optimum.  Keeps: the plan, but for cls.keep.  Leaves: rl_plan.least, spans, lifted. */
 #include "bound.h"
 #include "charge.h"
 #include "keep.h"
@@ -45,7 +46,7 @@ static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first)
     return s;
 }
 
-static int64_t weight_of(const rl_bound_scale *s, rl_least x) {
+int64_t rl_bound_weight(const rl_bound_scale *s, rl_least x) {
     int64_t bytes = x.bytes / s->unit;
     return s->bytes_first ? (bytes << s->up) + x.count : (x.count << s->up) + bytes;
 }
@@ -70,7 +71,7 @@ void rl_bound_problem(const rl_plan *q, const rl_bound_scale *s, const bool *ope
     for (uint32_t c = 0; c < q->cls.n; c++) {
         const rl_cls *k = &q->cls.p[c];
         if (k->order.n == 0 || k->constant || !open[k->comp]) weight[c] = 0;
-        else weight[c] = s->price ? rl_move_time(q, c) + s->price[k->comp] : weight_of(s, (rl_least){1, k->bytes});
+        else weight[c] = s->price ? rl_move_time(q, c) + s->price[k->comp] : rl_bound_weight(s, (rl_least){1, k->bytes});
         norder[c] = RL_MAX(1u, k->order.n);
     }
     for (uint32_t i = 0; i < q->op.n; i++) {
@@ -111,14 +112,20 @@ static bool is_less(const rl_bound_scale *s, rl_least a, rl_least b) {
     return a.count != b.count ? a.count < b.count : a.bytes < b.bytes;
 }
 
-static void add_lesser(rl_plan *p, uint32_t comp, rl_least least, const rl_kept *kept) {
-    struct rl_lesser x = {comp, least, rl_copy(p->mem, kept, p->cls.n * sizeof *kept)};
+/* Is the first of count and bytes not reached? */
+static bool is_far(const rl_prover *v, uint32_t comp, rl_least now) {
+    rl_least known = v->known[comp];
+    return v->scale.bytes_first ? now.bytes < known.bytes : now.count < known.count;
+}
+
+static void add_lesser(rl_plan *p, uint32_t comp, rl_least least, const rl_kept *kept, const rl_opspans *spans) {
+    struct rl_lesser x = {comp, least, rl_copy(p->mem, kept, p->cls.n * sizeof *kept), spans};
     rl_push(p->mem, p->lesser, x);
 }
 
 /* What is known of a component is about to be replaced. */
 static void keep_lesser(rl_prover *v, uint32_t comp, const rl_kept *kept) {
-    if (!v->scale.price && v->settled[comp] && v->p->least[comp].count > 0) add_lesser(v->p, comp, v->p->least[comp], kept);
+    if (!v->scale.price && v->settled[comp] && v->p->least[comp].count > 0) add_lesser(v->p, comp, v->p->least[comp], kept, v->p->spans[comp]);
 }
 
 /* Notes the optimum of the restriction where it is a better bound than what is known; elsewhere what was kept before stays. */
@@ -127,8 +134,10 @@ static void note(rl_prover *v, const rl_least *least, const rl_kept *before) {
     bool *better = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
         better[k] = v->open[k] && least && (!v->settled[k] || is_less(&v->scale, p->least[k], least[k]));
-        if (better[k]) keep_lesser(v, k, before);
-        if (better[k]) p->least[k] = v->scale.exact ? least[k] : (rl_least){v->scale.bytes_first ? 0 : least[k].count, 0};
+        if (!better[k]) continue;
+        keep_lesser(v, k, before);
+        p->least[k] = v->scale.exact ? least[k] : (rl_least){v->scale.bytes_first ? 0 : least[k].count, 0};
+        p->spans[k] = v->spans[k];
     }
     for (uint32_t c = 0; c < p->cls.n; c++) {
         rl_cls *x = &p->cls.p[c];
@@ -136,12 +145,15 @@ static void note(rl_prover *v, const rl_least *least, const rl_kept *before) {
     }
     for (uint32_t k = 0; k < p->ncomp; k++) {
         v->settled[k] |= better[k];
-        if (better[k] && !is_less(&v->scale, p->least[k], v->known[k])) v->open[k] = false;
+        if (better[k] && (p->spans[k] ? !is_far(v, k, p->least[k]) : !is_less(&v->scale, p->least[k], v->known[k]))) v->open[k] = false;
     }
 }
 
-/* Folds of the restricted problem, one after the other; again: NULL where there is none. */
-typedef struct { uint32_t **to, **again; } folds;
+/* Folds of the restricted problem, one after the other; again: NULL where there is none; halves: it leaves half of the configurations at most. */
+typedef struct { uint32_t **to, **again; bool halves; } folds;
+
+/* The problem folded; place: of each configuration that is left its place before; all: so are single orders, and the solver need not look for more. */
+typedef struct { rl_problem problem; uint32_t **place; folds f; bool all; } folded;
 
 static uint32_t count_configs(const rl_problem *p) {
     uint32_t n = 0;
@@ -149,7 +161,7 @@ static uint32_t count_configs(const rl_problem *p) {
     return n;
 }
 
-/* Where many configurations are left, and costs are those of the certificate, folds again.  What does not halve them is no help to a checker. */
+/* Where many configurations are left, and costs are those of the certificate, folds again. */
 static rl_status fold_again(rl_prover *v, rl_plan *q, rl_problem *problem, folds *f, uint32_t **place) {
     enum { MANY = 256 };
     uint32_t before = count_configs(problem), **second = rl_new(v->tmp, uint32_t *, q->op.n);
@@ -159,7 +171,9 @@ static rl_status fold_again(rl_prover *v, rl_plan *q, rl_problem *problem, folds
     rl_fold_apply(v->tmp, problem, again, second);
     for (uint32_t o = 0; o < problem->nop; o++)
         for (uint32_t c = 0; c < problem->op[o].ncfg; c++) place[o][c] = place[o][second[o][c]];
-    if (count_configs(problem) <= before / 2) f->again = again;
+    uint32_t after = count_configs(problem);
+    if (after < before) f->again = again;
+    f->halves = after <= before / 2;
     return RL_OK;
 }
 
@@ -181,25 +195,23 @@ static rl_status fold(rl_prover *v, rl_plan *q, const rl_problem *problem, uint3
     return RL_OK;
 }
 
-/* lift: folded as before, and of the cheapest choices the one that strays least; not optimal where these cannot be told apart.  upper: solve.h. */
-static rl_status solve_restricted(rl_prover *v, rl_plan *q, bool lift, int64_t upper, folds *f, rl_solution *sol) {
-    rl_problem problem;
-    uint32_t **place = rl_new(v->tmp, uint32_t *, q->op.n);
-    bool folded = false;
-    *sol = (rl_solution){0};
-    *f = (folds){.to = rl_new(v->tmp, uint32_t *, q->cls.n)};
-    rl_bound_problem(q, &v->scale, v->open, &problem);
-    problem.upper = upper;
-    if (lift) rl_fold_noted(q, f->to, v->tmp);
-    else {
-        RL_TRY(fold(v, q, &problem, f->to));
-        folded = rl_fold_drop(q, &problem, f->to, v->tmp);
-    }
-    rl_fold_apply(v->tmp, &problem, f->to, place);
-    if (lift && !rl_lift_costs(q, &problem)) return RL_OK;
-    if (!lift) RL_TRY(fold_again(v, q, &problem, f, place));
-    RL_TRY(rl_solve_folded(v->tmp, &problem, folded, RL_MAX(v->deadline - rl_work_seconds(), 0.0), sol));
-    for (uint32_t o = 0; o < q->op.n; o++) sol->cfg[o] = place[o][sol->cfg[o]];
+static folded make_folded(rl_prover *v, rl_plan *q) {
+    folded x = {.place = rl_new(v->tmp, uint32_t *, q->op.n), .f.to = rl_new(v->tmp, uint32_t *, q->cls.n)};
+    rl_bound_problem(q, &v->scale, v->open, &x.problem);
+    return x;
+}
+
+static rl_status fold_restricted(rl_prover *v, rl_plan *q, folded *x) {
+    *x = make_folded(v, q);
+    RL_TRY(fold(v, q, &x->problem, x->f.to));
+    x->all = rl_fold_drop(q, &x->problem, x->f.to, v->tmp);
+    rl_fold_apply(v->tmp, &x->problem, x->f.to, x->place);
+    return fold_again(v, q, &x->problem, &x->f, x->place);
+}
+
+static rl_status solve_folded(rl_prover *v, const folded *x, double deadline, rl_solution *sol) {
+    RL_TRY(rl_solve_folded(v->tmp, &x->problem, x->all, RL_MAX(deadline - rl_work_seconds(), 0.0), sol));
+    for (uint32_t o = 0; o < x->problem.nop; o++) sol->cfg[o] = x->place[o][sol->cfg[o]];
     return RL_OK;
 }
 
@@ -210,26 +222,60 @@ static int64_t known_weight(const rl_prover *v) {
         sum.count += v->open[k] ? v->known[k].count : 0;
         sum.bytes += v->open[k] ? v->known[k].bytes : 0;
     }
-    return v->scale.price || !v->scale.exact ? 0 : weight_of(&v->scale, sum);
+    return v->scale.price || !v->scale.exact ? 0 : rl_bound_weight(&v->scale, sum);
 }
 
+/* Bounds by spans, where there are any.  Returns whether they are enough. */
+static bool bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem, rl_least **least) {
+    rl_least *all = rl_new(v->tmp, rl_least, q->ncomp);
+    bool enough = true;
+    for (uint32_t k = 0; k < q->ncomp; k++) {
+        if (!v->open[k]) continue;
+        bool has = rl_bound_by_spans(v, q, problem, k, &all[k], &v->spans[k]);
+        if (has) *least = all;
+        enough &= has && !is_far(v, k, all[k]);
+    }
+    return enough;
+}
+
+/* As a whole, if that is done in some part of the time; else by spans; and where these are not enough, as a whole again. */
+static rl_status solve_restricted(rl_prover *v, const rl_plan *q, const folded *x, rl_solution *sol, rl_least **least) {
+    enum { QUICK = 4, MANY = 1 << 14 }; /* of so many configurations few are done by then */
+    static const double least_quick = 0.3;
+    double now = rl_work_seconds();
+    bool few = count_configs(&x->problem) <= MANY;
+    *sol = (rl_solution){0};
+    if (few) RL_TRY(solve_folded(v, x, RL_MIN(now + RL_MAX((v->deadline - now) / QUICK, least_quick), v->deadline), sol));
+    bool reached = x->problem.upper && sol->bound >= x->problem.upper;
+    if (sol->optimal || reached || bound_by_spans(v, q, &x->problem, least) || (*least && !few)) return RL_OK;
+    now = rl_work_seconds();
+    return solve_folded(v, x, *least ? now + (v->deadline - now) / 2 : v->deadline, sol); /* atoms that are kept otherwise may do better */
+}
+
+/* Leaves what is found, or NULL. */
 static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least) {
     rl_solution sol;
-    folds f;
+    folded x;
     int64_t upper = known_weight(v);
-    RL_TRY(solve_restricted(v, q, false, upper, &f, &sol));
+    double now = rl_work_seconds();
+    RL_TRY(fold_restricted(v, q, &x));
+    v->folding = rl_work_seconds() - now;
+    x.problem.upper = upper;
+    RL_TRY(solve_restricted(v, q, &x, &sol, least));
     bool reached = upper && sol.bound >= upper;
-    if (!sol.optimal && !reached) return RL_OK;
-    rl_fold_note(v->p, q, v->open, f.to, f.again);
-    if (reached) {
-        *least = rl_copy(v->tmp, v->known, q->ncomp * sizeof **least);
-        return RL_OK;
-    }
-    *least = rl_new(v->tmp, rl_least, q->ncomp);
+    if (sol.optimal || reached) *least = reached ? rl_copy(v->tmp, v->known, q->ncomp * sizeof **least) : rl_new(v->tmp, rl_least, q->ncomp);
+    bool solved = sol.optimal || reached; /* then a second fold that does not halve what there is would be no help to a checker */
+    if (*least) rl_fold_note(v->p, q, v->open, x.f.to, solved && !x.f.halves ? NULL : x.f.again);
+    if (!solved) return RL_OK;
+    memset(v->spans, 0, q->ncomp * sizeof *v->spans);
+    if (reached) return RL_OK;
     if (v->scale.price) rl_plan_times(q, sol.cfg, v->scale.price, *least, v->tmp);
     else rl_plan_costs(q, sol.cfg, *least, v->tmp);
     return RL_OK;
 }
+
+/* Is there more time than the last attempt took only to be made? */
+static bool has_time(const rl_prover *v) { return v->deadline - rl_work_seconds() > v->folding; }
 
 /* Was this kept of these components before?  Then it was not enough, or there was too little time for it, and now there is less. */
 static bool was_tried(rl_prover *v) {
@@ -249,7 +295,8 @@ static bool was_tried(rl_prover *v) {
 static rl_status try_kept(rl_prover *v, const rl_kept *before) {
     rl_plan q;
     rl_least *least = NULL;
-    if (!was_tried(v) && rl_restrict_plan(v->p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
+    memset(v->spans, 0, v->p->ncomp * sizeof *v->spans);
+    if (has_time(v) && !was_tried(v) && rl_restrict_plan(v->p, v->open, v->scale.price != NULL, &q, v->tmp)) RL_TRY(bound_restricted(v, &q, &least));
     note(v, least, before);
     return RL_OK;
 }
@@ -320,7 +367,7 @@ static rl_status try_attempt(rl_prover *v, attempt a) {
 static void add_folded(rl_prover *v, const bool *was_open) {
     rl_plan *p = v->p;
     for (uint32_t k = 0; k < p->ncomp; k++)
-        if (was_open[k] && !v->open[k] && p->folded[k]) add_lesser(p, k, v->full[k], p->whole);
+        if (was_open[k] && !v->open[k] && p->folded[k]) add_lesser(p, k, v->full[k], p->whole, NULL);
 }
 
 /* What no restriction has proved, the solver has where all configurations were candidates, or none but those that a fold took out. */
@@ -334,6 +381,7 @@ static void take_full(rl_prover *v) {
         if (!taken[k]) continue;
         keep_lesser(v, k, kept);
         p->least[k] = v->full[k];
+        p->spans[k] = NULL;
         v->settled[k] = true;
         v->open[k] = false;
     }
@@ -345,6 +393,7 @@ static void take_full(rl_prover *v) {
 static void tell_twins(rl_plan *p) {
     for (uint32_t k = 0; k < p->ncomp; k++) {
         p->least[k] = p->least[p->twin[k]];
+        p->spans[k] = p->spans[p->twin[k]];
         p->unproved[k] = p->unproved[p->twin[k]];
     }
     for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = p->cls.p[p->cls.p[c].like].kept;
@@ -353,6 +402,7 @@ static void tell_twins(rl_plan *p) {
 rl_prover rl_prover_of(rl_plan *p, bool *open, double limit, rl_arena *tmp) {
     rl_prover v = {.p = p, .open = open, .deadline = rl_work_seconds() + limit, .tmp = tmp, .tried.mem = p->mem};
     v.settled = rl_new(p->mem, bool, p->ncomp);
+    v.spans = rl_new(p->mem, const rl_opspans *, p->ncomp);
     v.wide = rl_new(p->mem, bool, p->ncomp);
     for (uint32_t c = 0; c < p->cls.n; c++) v.wide[p->cls.p[c].comp] |= !p->cls.p[c].constant && p->cls.p[c].natom > MANYATOM;
     return v;
@@ -391,12 +441,16 @@ static bool is_near(const rl_prover *v, uint32_t comp) {
 static rl_status lift_open(rl_prover *v, const uint32_t *cfg) {
     rl_plan *p = v->p, q;
     rl_solution sol;
-    folds f;
     bool *all = v->open, *some = rl_new(v->tmp, bool, p->ncomp);
     for (uint32_t k = 0; k < p->ncomp; k++) some[k] = all[k] && v->settled[k] && !p->folded[k] && is_near(v, k);
     if (!any(some, p->ncomp) || !rl_restrict_plan(p, some, false, &q, v->tmp)) return RL_OK;
     v->open = some;
-    rl_status s = solve_restricted(v, &q, true, 0, &f, &sol);
+    folded x = make_folded(v, &q);
+    rl_fold_noted(&q, x.f.to, v->tmp);
+    rl_fold_apply(v->tmp, &x.problem, x.f.to, x.place);
+    rl_status s = RL_OK;
+    if (rl_lift_costs(&q, &x.problem)) s = solve_folded(v, &x, v->deadline, &sol);
+    else sol = (rl_solution){0};
     if (s == RL_OK && sol.optimal) rl_lift(p, cfg, &q, sol.cfg, some);
     v->open = all;
     return s;
@@ -408,6 +462,7 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     rl_least was = {0, 0}, *known = rl_new(p->mem, rl_least, p->ncomp);
     p->unproved = rl_new(p->mem, bool, p->ncomp);
     p->least = rl_new(p->mem, rl_least, p->ncomp);
+    p->spans = rl_new(p->mem, const rl_opspans *, p->ncomp);
     rl_prover v = rl_prover_of(p, p->unproved, limit, &tmp);
     rl_plan_costs(p, cfg, known, &tmp);
     for (uint32_t k = 0; k < p->ncomp; k++) {
@@ -426,16 +481,10 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     return s;
 }
 
-/* Is the first of count and bytes not reached? */
-static bool is_far(const rl_prover *v, uint32_t comp) {
-    rl_least now = v->p->least[comp], known = v->known[comp];
-    return v->scale.bytes_first ? now.bytes < known.bytes : now.count < known.count;
-}
-
 static rl_status try_last(rl_prover *v, const uint32_t *nop, uint32_t i) {
     rl_plan *p = v->p;
     bool *chosen = rl_new(v->tmp, bool, p->ncomp);
-    for (uint32_t k = 0; k < p->ncomp; k++) chosen[k] = nop[k] <= last_attempts[i].mostop && (!last_attempts[i].first || is_far(v, k));
+    for (uint32_t k = 0; k < p->ncomp; k++) chosen[k] = nop[k] <= last_attempts[i].mostop && (!last_attempts[i].first || is_far(v, k, p->least[k]));
     return try_on(v, last_attempts[i].a, chosen);
 }
 
@@ -448,7 +497,7 @@ static rl_status try_finer(rl_prover *v) {
         if (rl_may_move(&p->op.p[k])) nop[p->op.p[k].comp]++;
     for (uint32_t i = 0; i < RL_LEN(last_attempts) && s == RL_OK; i++) s = try_last(v, nop, i);
     for (uint32_t k = 0; k < p->ncomp && s == RL_OK; k++)
-        if (v->open[k] && v->settled[k] && nop[k] <= MOSTOP && is_far(v, k) && is_near(v, k)) s = try_labels(v, k);
+        if (v->open[k] && v->settled[k] && nop[k] <= MOSTOP && is_far(v, k, p->least[k]) && is_near(v, k)) s = try_labels(v, k);
     return s;
 }
 

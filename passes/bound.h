@@ -21,9 +21,10 @@ typedef struct {
     const rl_least *known; /* [ncomp] a bound that is enough: what the assignment costs */
     const rl_least *full;  /* [ncomp] the least, if the candidates are all configurations; NULL: not known */
     bool *settled;        /* [ncomp] some attempt has been solved */
+    const rl_opspans **spans; /* [ncomp] of the attempt: those that show its bound, or NULL */
     bool *wide;           /* [ncomp] */
     rl_hash tried;        /* what was kept, of which components */
-    double deadline;
+    double deadline, folding; /* folding: what that of the last attempt took */
     rl_arena *tmp;
 } rl_prover;
 
@@ -34,6 +35,12 @@ rl_status rl_prover_run(rl_prover *v);
 /* bound_restrict.c: the open components alone, restricted to the atoms that are kept, with every configuration; what they do not touch is
  * left empty.  In mem.  False when an op still has too many configurations. */
 bool rl_restrict_plan(const rl_plan *p, const bool *open, bool by_time, rl_plan *q, rl_arena *mem);
+
+/* bound_span.c: a bound of an open component by spans; problem: that of restricted plan q.  *spans, in v->p->mem, has orders by their places in the
+ * dictionary of the atoms kept, and as nop where it ends in v->p->op.  False, where there is none. */
+bool rl_bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem, uint32_t comp, rl_least *least, const rl_opspans **spans);
+/* What a weight that a component has at least comes to. */
+int64_t rl_bound_weight(const rl_bound_scale *s, rl_least x);
 
 /* Has the op a pin on one of these components? */
 bool rl_touches(const rl_plan *p, const rl_oplegal *op, const bool *comp);
@@ -73,6 +80,8 @@ const uint16_t *rl_fold_places(const rl_cls *x, const uint32_t *to, rl_arena *me
 uint32_t rl_fold_leaves(const rl_problem *p, uint32_t *const *to); /* how many configurations are their own image */
 /* Two folds, one after the other, become one: to. */
 void rl_fold_then(const rl_plan *q, uint32_t **to, uint32_t *const *next);
+/* The place in the dictionary of an order of n atoms, among all of them. */
+uint32_t rl_order_place(const uint8_t *order, uint32_t n);
 /* Which configuration of an op names these orders, pin by pin: an index of all, in mem; its place, RL_NONE if none does. */
 rl_hash rl_config_index(rl_arena *mem, const rl_choice *o);
 uint32_t rl_config_find(const rl_hash *index, const rl_choice *o, const uint32_t *order);

@@ -5,16 +5,17 @@
 #include "bound.h"
 #include <string.h>
 
-/* The place of an order among all of the atoms kept, in the dictionary. */
-static uint32_t place_of(const rl_kept *kept, const uint8_t *order) {
+uint32_t rl_order_place(const uint8_t *order, uint32_t n) {
     uint32_t r = 0;
-    for (uint32_t i = 0; i < kept->n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t less = 0;
-        for (uint32_t j = i + 1; j < kept->n; j++) less += order[j] < order[i];
-        r = r * (kept->n - i) + less;
+        for (uint32_t j = i + 1; j < n; j++) less += order[j] < order[i];
+        r = r * (n - i) + less;
     }
     return r;
 }
+
+static uint32_t place_of(const rl_kept *kept, const uint8_t *order) { return rl_order_place(order, kept->n); }
 
 static uint32_t norders(uint32_t n) {
     uint32_t all = 1;

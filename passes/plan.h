@@ -189,11 +189,11 @@ uint32_t rl_retyped_operand(const rl_plan *p, const rl_oplegal *op);
 
 typedef struct { int64_t count, bytes; } rl_least; /* conversions, and the bytes that they move */
 /* A bound of a component, and what is kept for it; kept: [ncls], of the component's classes only. */
-struct rl_lesser { uint32_t comp; rl_least least; const rl_kept *kept; };
+struct rl_lesser { uint32_t comp; rl_least least; const rl_kept *kept; const rl_opspans *spans; };
 
 /* No assignment of the component that has no more conversions than the model as it stands takes less time than `bound`, the best known; price:
  * what a conversion is charged beyond its time to show it, 0: none at all takes less (price.c). */
-typedef struct { bool known, swaps; int64_t bound, price; } rl_quick;
+typedef struct { bool known, swaps; int64_t bound, price; const rl_opspans *spans; } rl_quick;
 
 struct rl_plan {
     rl_graph *g;
@@ -215,6 +215,7 @@ struct rl_plan {
     const struct rl_saved *left; /* what was left */
     const rl_kept *whole;    /* [ncls] all atoms, and what was folded, as the certificate has it */
     rl_least *least;         /* [ncomp] what no choice can beat (bound.c) */
+    const rl_opspans **spans; /* [ncomp] those that show it (bound_span.c), or NULL */
     struct { struct rl_lesser *p; uint32_t n, cap; } lesser; /* and what else is known, as the best bound may take too long to check: the last of a component first */
     bool *unproved;          /* [ncomp] and the cheapest known costs more */
     rl_namings lifted;       /* of components that are unproved: the orders to start from when candidates are collected again (lift.c) */

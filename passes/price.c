@@ -180,7 +180,7 @@ static void note_bounds(pricer *x, const rl_prover *v, const bool *open) {
     for (uint32_t k = 0; k < p->ncomp; k++) {
         int64_t bound = p->least[k].count - x->price[k] * x->own[k];
         better[k] = open[k] && v->settled[k] && bound > p->quick[k].bound;
-        if (better[k]) p->quick[k] = (rl_quick){true, p->swaps && p->swaps[k], bound, x->price[k]};
+        if (better[k]) p->quick[k] = (rl_quick){true, p->swaps && p->swaps[k], bound, x->price[k], p->spans[k]};
     }
     for (uint32_t c = 0; c < p->cls.n; c++)
         if (better[p->cls.p[c].comp]) p->timed[c] = p->cls.p[c].kept;
@@ -197,6 +197,7 @@ static bool *full_without_swaps(const rl_plan *p, rl_arena *tmp) {
 /* Bounds what is open, over every configuration.  Where that is not enough, and another price may do, it stays open, and has that price. */
 static rl_status bound_times(pricer *x) {
     rl_plan *p = x->p;
+    const rl_opspans **spans = p->spans;
     rl_least *least = p->least, *known = rl_new(x->tmp, rl_least, p->ncomp);
     bool *open = rl_copy(x->tmp, x->open, p->ncomp * sizeof *open);
     rl_kept *kept = rl_new(x->tmp, rl_kept, p->cls.n);
@@ -207,6 +208,7 @@ static rl_status bound_times(pricer *x) {
     for (uint32_t k = 0; k < p->ncomp; k++)
         known[k].count = x->exact ? x->least[k].count : RL_MIN(x->least[k].count, x->enough[k].count + x->price[k] * x->own[k]);
     p->least = rl_new(x->tmp, rl_least, p->ncomp);
+    p->spans = rl_new(x->tmp, const rl_opspans *, p->ncomp);
     rl_prover v = rl_prover_of(p, x->open, RL_MAX(x->deadline - rl_work_seconds(), 0.0), x->tmp);
     v.scale = (rl_bound_scale){.unit = 1, .exact = true, .price = x->price};
     v.known = known;
@@ -220,6 +222,7 @@ static rl_status bound_times(pricer *x) {
     for (uint32_t k = 0; k < p->ncomp; k++) x->open[k] = open[k] && v.settled[k] && !x->failed[k] && next_price(x, k, p->least[k]);
     for (uint32_t c = 0; c < p->cls.n; c++) p->cls.p[c].kept = kept[c];
     p->least = least;
+    p->spans = spans;
     return s;
 }
 

@@ -9,6 +9,7 @@
 #include "bound.h"
 #include "prove.h"
 #include "prove_order.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* Most states of one component's table: some 100 MB. */
@@ -19,20 +20,55 @@ enum { MOSTDROPS = 8 };
 /* ---- parts and the claim ---- */
 
 /* The bound of a component, and whether it has a part. */
-typedef bool has_part(const rl_prove_maker *m, uint32_t comp, rl_cert_part *out);
+typedef bool has_part(const rl_prove_maker *m, uint32_t comp, rl_cert_part *out, const rl_opspans **spans);
 
-static bool count_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
+static bool count_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out, const rl_opspans **spans) {
     out->least = (rl_cert_cost){m->least[k].count, m->least[k].bytes};
+    *spans = m->spans[k];
     return m->least[k].count > 0 && !m->dropped[k];
 }
 
-static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out) {
+static bool time_part(const rl_prove_maker *m, uint32_t k, rl_cert_part *out, const rl_opspans **spans) {
     const rl_plan *p = m->p;
     if (!p->quick || !p->quick[k].known || m->slow[k]) return false;
     out->least = (rl_cert_cost){p->quick[k].bound, 0};
     out->price = p->quick[k].price;
     out->swaps = p->quick[k].swaps;
+    *spans = p->quick[k].spans;
     return true;
+}
+
+static int compare_weighs(const void *a, const void *b) {
+    const rl_cert_weigh *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Is it an op of a part? */
+static bool is_listed(const rl_prove_maker *m, uint32_t op) { return m->op[op] != RL_NONE && !m->c.op[m->op[op]].fixed; }
+
+/* of: [ncls] of a class of the first twin the one in this component. */
+static rl_cert_span span_of(const rl_prove_maker *m, const rl_opspan *from, const uint32_t *of) {
+    rl_cert_weigh *weigh = rl_new(m->mem, rl_cert_weigh, from->nweigh);
+    for (uint32_t i = 0; i < from->nweigh; i++) weigh[i] = (rl_cert_weigh){m->value[of[from->weigh[i].value]], from->weigh[i].order, from->weigh[i].weight};
+    if (from->nweigh) qsort(weigh, from->nweigh, sizeof *weigh, compare_weighs);
+    return (rl_cert_span){.least = from->least, .nweigh = from->nweigh, .weigh = weigh};
+}
+
+/* The spans of the first of the component's twins; those without ops of the part cost nothing. */
+static void set_spans(const rl_prove_maker *m, uint32_t comp, const rl_opspans *spans, rl_cert_part *part) {
+    const rl_plan *p = m->p;
+    rl_cert_span *out = rl_new(m->mem, rl_cert_span, spans->n);
+    uint32_t *of = rl_new(m->mem, uint32_t, p->cls.n);
+    for (uint32_t c = 0; c < p->cls.n; c++)
+        if (p->cls.p[c].comp == comp) of[p->cls.p[c].like] = c;
+    part->conversion = spans->conversion;
+    for (uint32_t i = 0, k = 0; i < spans->n; i++) {
+        rl_cert_span x = span_of(m, &spans->span[i], of);
+        for (; k < spans->span[i].nop; k++) x.nop += p->op.p[k].comp == p->twin[comp] && is_listed(m, k);
+        if (x.nop) out[part->nspan++] = x;
+    }
+    part->span = out;
 }
 
 /* Returns for each part its component.  arranged: [ncomp] not in the sequence of the graph. */
@@ -41,22 +77,25 @@ static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, const bool *
     uint32_t *n = rl_new(m->mem, uint32_t, p->ncomp), *part = rl_new(m->mem, uint32_t, p->ncomp), total = 0;
     uint32_t *comp = rl_new(m->mem, uint32_t, p->ncomp + 1);
     for (uint32_t k = 0; k < p->op.n; k++)
-        if (m->op[k] != RL_NONE && !m->c.op[m->op[k]].fixed) n[p->op.p[k].comp]++;
+        if (is_listed(m, k)) n[p->op.p[k].comp]++;
     rl_cert_part *out = rl_new(m->mem, rl_cert_part, p->ncomp + 1);
+    const rl_opspans **spans = rl_new(m->mem, const rl_opspans *, p->ncomp + 1);
     for (uint32_t k = 0; k < p->ncomp; k++) {
         part[k] = RL_NONE;
-        if (n[k] == 0 || !has(m, k, &out[total])) continue;
+        if (n[k] == 0 || !has(m, k, &out[total], &spans[total])) continue;
         comp[total] = k;
         out[total].op = rl_new(m->mem, uint32_t, n[k]);
         part[k] = total++;
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
-        if (m->op[k] == RL_NONE || m->c.op[m->op[k]].fixed || part[p->op.p[k].comp] == RL_NONE) continue;
+        if (!is_listed(m, k) || part[p->op.p[k].comp] == RL_NONE) continue;
         rl_cert_part *x = &out[part[p->op.p[k].comp]];
         ((uint32_t *)x->op)[x->nop++] = m->op[k];
     }
-    for (uint32_t k = 0; k < total; k++)
-        if (arranged[comp[k]]) rl_prove_arrange(m->mem, c, &out[k], rl_work_seconds() + 1);
+    for (uint32_t k = 0; k < total; k++) {
+        if (spans[k]) set_spans(m, comp[k], spans[k], &out[k]);
+        else if (arranged[comp[k]]) rl_prove_arrange(m->mem, c, &out[k], rl_work_seconds() + 1);
+    }
     c->part = out;
     c->npart = total;
     return comp;
@@ -198,7 +237,7 @@ static bool take_lesser(rl_prove_maker *m, uint32_t comp) {
     if (i == 0) return false;
     m->from[first] = i - 1;
     for (uint32_t k = 0; k < p->ncomp; k++)
-        if (p->twin[k] == first) m->least[k] = p->lesser.p[i - 1].least;
+        if (p->twin[k] == first) m->least[k] = p->lesser.p[i - 1].least, m->spans[k] = p->lesser.p[i - 1].spans;
     for (uint32_t c = 0; c < p->cls.n; c++) {
         if (m->value[c] == RL_NONE || p->cls.p[c].comp == RL_NONE || p->twin[p->cls.p[c].comp] != first) continue;
         rl_prove_keep((rl_cert_value *)&m->c.value[m->value[c]], p->lesser.p[i - 1].kept[p->cls.p[c].like]);
@@ -229,7 +268,7 @@ static rl_status check_parts(rl_pass_run *r, rl_prove_maker *m, const rl_cert *c
         const uint32_t *comp = make(m);
         rl_status s = rl_cert_check(r->g->ctx, c, MOSTSTATES, work, &part);
         if (s == RL_OK || part == RL_NONE || i == MOSTDROPS) return s;
-        bool again = !was_arranged[comp[part]];
+        bool again = !was_arranged[comp[part]] && !c->part[part].nspan;
         rl_log(r->g->ctx, RL_LOG_DEBUG, "prove: %s: %s", r->g->ctx->error, again ? "arranged" : "left out");
         set_twins(m->p, comp[part], was_arranged, true);
         set_twins(m->p, comp[part], arranged, again);
@@ -263,7 +302,8 @@ static rl_status prove(rl_pass_run *r, rl_arena *mem) {
     rl_proof *x = &r->out->proof;
     m.dropped = rl_new(mem, bool, r->plan->ncomp), m.slow = rl_new(mem, bool, r->plan->ncomp);
     for (uint32_t i = 0; i < 2; i++) m.arranged[i] = rl_new(mem, bool, r->plan->ncomp);
-    m.least = rl_copy(mem, r->plan->least, r->plan->ncomp * sizeof *m.least), m.from = rl_new(mem, uint32_t, r->plan->ncomp);
+    m.least = rl_copy(mem, r->plan->least, r->plan->ncomp * sizeof *m.least), m.spans = rl_copy(mem, r->plan->spans, r->plan->ncomp * sizeof *m.spans);
+    m.from = rl_new(mem, uint32_t, r->plan->ncomp);
     for (uint32_t k = 0; k < r->plan->ncomp; k++) m.from[k] = r->plan->lesser.n;
     m.c.bytes_first = r->opt->objective && strcmp(r->opt->objective, "bytes") == 0;
     m.c.noutside = outside(r->plan);

@@ -14,6 +14,7 @@ typedef struct {
     rl_cert c, time;   /* time: the second part */
     rl_hash open;      /* 1 + the number of an open size: how many others the file has before it */
     rl_least *least;      /* [ncomp] the bound */
+    const rl_opspans **spans; /* [ncomp] those that show it, or NULL */
     uint32_t *from;       /* [ncomp] of twins the first's: lower bounds that were not tried are before this one in p->lesser */
     bool *dropped, *slow; /* [ncomp] the checker could not decide its bound, or that of its time: it has none */
     bool *arranged[2];    /* [ncomp] of the bound, and of that of times: the ops are not in the sequence of the graph (prove_order.c) */

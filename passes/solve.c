@@ -139,7 +139,7 @@ static rl_bundle bundle_of(rl_arena *mem, const rl_problem *p, const rl_choice *
     return b;
 }
 
-static rl_status make_cover(rl_arena *mem, const rl_problem *p, rl_cover *out) {
+rl_status rl_cover_of(rl_arena *mem, const rl_problem *p, rl_cover *out) {
     uint32_t *first = rl_new(mem, uint32_t, p->nval);
     bool *used = rl_new(mem, bool, p->nval);
     uint64_t nelem = 0;
@@ -308,15 +308,13 @@ static int compare_sizes(const void *a, const void *b) {
     return (x->cover.nop > y->cover.nop) - (x->cover.nop < y->cover.nop);
 }
 
-static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline);
-
 /* Solves the rounded component, and takes from there what is better in one place.  False where nothing is to be rounded. */
 static bool solve_rounded(rl_arena *mem, solved *x, double deadline) {
     const rl_cover *p = &x->cover;
     rl_cover q;
     int64_t off;
     if (!rl_cover_round(mem, p, &q, &off)) return false;
-    rl_cover_choice c = solve_cover(mem, &q, false, deadline);
+    rl_cover_choice c = rl_cover_solve(mem, &q, false, deadline);
     int64_t cost = rl_cover_improve(mem, p, c.cfg);
     if (cost < x->choice.cost) {
         x->choice.cost = cost;
@@ -348,7 +346,7 @@ static void solve_open(rl_arena *mem, memo *m, int64_t upper, double deadline) {
 #define FOLD_STEPS 20000000
 enum { MANY = 64 }; /* folds: one of so many elements */
 
-static rl_cover_choice solve_cover(rl_arena *mem, rl_cover *p, bool folded, double deadline) {
+rl_cover_choice rl_cover_solve(rl_arena *mem, rl_cover *p, bool folded, double deadline) {
     if (!folded) rl_cover_fold(mem, p, FOLD_STEPS, deadline, NULL); /* before what is paid is taken out, which tells the orders of an op apart */
     rl_cover_reduce(mem, p);
     for (uint32_t round = 0, n = p->nelem; round < 3 && n > p->nelem / MANY && !folded; round++) { /* few folds lead to no more */
@@ -392,9 +390,9 @@ rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, doubl
     *out = (rl_solution){.cfg = rl_new(mem, uint32_t, p->nop)};
     rl_cover cover;
     rl_status status = check(mem->ctx, p, &tmp);
-    if (status == RL_OK) status = make_cover(&tmp, p, &cover);
+    if (status == RL_OK) status = rl_cover_of(&tmp, p, &cover);
     if (status == RL_OK) {
-        rl_cover_choice c = solve_cover(&tmp, &cover, folded, rl_work_seconds() + seconds);
+        rl_cover_choice c = rl_cover_solve(&tmp, &cover, folded, rl_work_seconds() + seconds);
         memcpy(out->cfg, c.cfg, p->nop * sizeof *c.cfg);
         out->cost = rl_problem_cost(p, &tmp, c.cfg);
         out->bound = c.bound;
@@ -426,7 +424,7 @@ static bool *find_held(rl_arena *mem, const rl_cover *p) {
 static rl_status fold(rl_arena *mem, rl_arena *tmp, const rl_problem *p, bool settled, double deadline, uint32_t **to) {
     rl_cover cover;
     RL_TRY(check(mem->ctx, p, tmp));
-    RL_TRY(make_cover(tmp, p, &cover));
+    RL_TRY(rl_cover_of(tmp, p, &cover));
     if (settled) rl_cover_settle(tmp, &cover);
     const bool *held = find_held(tmp, &cover);
     uint32_t *map = rl_new(tmp, uint32_t, cover.nelem), first = 0;

@@ -45,6 +45,15 @@ rl_status rl_solve(rl_arena *mem, const rl_problem *p, double seconds, rl_soluti
 /* The same; where folded, what rl_problem_fold finds is gone from p already, and is not looked for again. */
 rl_status rl_solve_folded(rl_arena *mem, const rl_problem *p, bool folded, double seconds, rl_solution *out);
 
+/* A bound by spans (solve_span.c): so many ops, in sequence, cost `least` by themselves, where orders weigh what is said here; those of which nothing is
+ * said weigh nothing.  What an order weighs in all spans together is no more than its weight. */
+typedef struct { uint32_t value, order; int64_t weight; } rl_weigh;
+typedef struct { uint32_t nop, nweigh; int64_t least; rl_weigh *weigh; } rl_opspan;
+typedef struct { uint32_t n; rl_opspan *span; int64_t bound, conversion; } rl_opspans; /* bound: of the total; conversion: as of rl_cert_part, or 0 */
+
+/* Spans of about so many ops that have a choice, none where that is one; a bound that is enough.  In mem. */
+rl_status rl_solve_spans(rl_arena *mem, const rl_problem *p, uint32_t about, int64_t enough, double deadline, rl_opspans *out);
+
 /* Orders that can stand in for others, everywhere at once: to[v][k] for order k of value v, to[v] NULL where v has no choice.  The image
  * of every configuration, order by order, is a configuration of the same op that costs no more, so some cheapest assignment
  * names only orders that are their own image.  settled: what is paid for certain, or named by one op alone, is out first, and an image is one as

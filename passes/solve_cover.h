@@ -33,6 +33,11 @@ typedef struct {
 /* A choice for each op of a cover; cost and bound are without base.  proven: but for the slack none costs less. */
 typedef struct { uint32_t *cfg; int64_t cost, bound; bool proven; } rl_cover_choice;
 
+/* solve.c: the cover of a problem, whose element first(v) + k is order k of value v; the least total of a cover, which is of no use then; folded: as
+ * rl_solve_folded. */
+rl_status rl_cover_of(rl_arena *mem, const rl_problem *p, rl_cover *out);
+rl_cover_choice rl_cover_solve(rl_arena *mem, rl_cover *p, bool folded, double deadline);
+
 /* solve_reduce.c: shrinks p in place without losing every optimum.  Ops left with one configuration hold no elements. */
 void rl_cover_reduce(rl_arena *mem, rl_cover *p);
 /* The same without dominance: what is paid for certain, or private, is taken out. */

@@ -8,6 +8,7 @@ list(APPEND RL_SOURCES
   passes/bound.c
   passes/bound_fold.c
   passes/bound_restrict.c
+  passes/bound_span.c
   passes/candidates.c
   passes/candidates_fold.c
   passes/candidates_saved.c
@@ -84,6 +85,7 @@ list(APPEND RL_SOURCES
   passes/solve_round.c
   passes/solve_search.c
   passes/solve_share.c
+  passes/solve_span.c
   passes/solve_states.c
   passes/summary.c
   passes/taken.c

@@ -203,6 +203,20 @@ static rl_status claim_values(rl_cert_work *w, uint32_t k, uint32_t *partof) {
     return RL_OK;
 }
 
+/* Do the spans have all ops, one after another? */
+static rl_status check_spans(rl_cert_work *w, uint32_t k) {
+    const rl_cert_part *part = &w->c->part[k];
+    uint32_t n = 0;
+    if (!part->nspan) return RL_OK;
+    if (w->c->bytes_first) return rl_fail(w->ctx, RL_EPROOF, "proof: component %u: spans are of conversions, or of times", k);
+    for (uint32_t i = 0; i < part->nspan; i++) {
+        if (part->span[i].nop == 0 || part->span[i].nop > part->nop - n)
+            return rl_fail(w->ctx, RL_EPROOF, "proof: component %u: span %u has %u ops, where %u are left", k, i, part->span[i].nop, part->nop - n);
+        n += part->span[i].nop;
+    }
+    return n == part->nop ? RL_OK : rl_fail(w->ctx, RL_EPROOF, "proof: component %u: %u of its ops are in no span", k, part->nop - n);
+}
+
 static rl_status check_partition(rl_cert_work *w) {
     const rl_cert *c = w->c;
     uint32_t *partof = rl_new(w->mem, uint32_t, c->nop);
@@ -231,6 +245,7 @@ static rl_status check_bound(rl_cert_work *w, uint32_t *undecided) {
     }
     RL_TRY(rl_cert_check_sum(w->ctx, w->c, "the bound", sum, w->c->bound));
     for (uint32_t k = 0; k < w->c->npart; k++) {
+        RL_TRY(check_spans(w, k));
         rl_status s = rl_cert_part_check(w, k);
         if (s == RL_EPROOF && w->undecided) *undecided = k;
         if (s != RL_OK) return s;

@@ -2,7 +2,7 @@
  *
  *   value 0 "x" bytes 96 atoms 2 3 4      rl_cert_value
  *   op 2 node "s" Softmax                 rl_cert_op, with its pins, tokens and forms
- *   component 0 1 1536 1 2 7              rl_cert_part
+ *   component 0 1 1536 1 2 7              rl_cert_part, with its spans
  *   claim 1 1536 1 1536                   what it says
  *   time                                  rl_cert.time: the same of times, if anything is said of them
  *   function 0 "local" "F"                rl_cert_function: a certificate of a model-local function, from its values on
@@ -66,10 +66,24 @@ typedef struct {
     const bool *swaps;       /* [npin] by time: pins where the last two groups of any form may be swapped; NULL: none */
 } rl_cert_op;
 
+/* A run of a component's ops that cost `least` at least by themselves, where orders of values weigh so much: order, its place in the dictionary of
+ * those of the atoms kept.  weigh: by value, then order; those of which no span says anything weigh what they do in the first that names them. */
+typedef struct { uint32_t value, order; int64_t weight; } rl_cert_weigh;
+typedef struct { uint32_t nop, nweigh; int64_t least; const rl_cert_weigh *weigh; } rl_cert_span;
+
 /* op: in the order to take them.  By time: least.count is the bound, cost what the assignment takes; the bound is of assignments
  * that have no more conversions there than the model as it stands, if there is a price: a conversion then costs that beside its time; swaps:
- * its ops may swap, and a swap is no conversion. */
-typedef struct { rl_cert_cost least; int64_t cost, price; bool swaps; uint32_t nop; const uint32_t *op; } rl_cert_part;
+ * its ops may swap, and a swap is no conversion.  span: nspan of them, that have all of its ops in sequence, or none; conversion: what one counts there beside
+ * its bytes, which count 1 each. */
+typedef struct {
+    rl_cert_cost least;
+    int64_t cost, price;
+    bool swaps;
+    uint32_t nop, nspan;
+    const uint32_t *op;
+    int64_t conversion;
+    const rl_cert_span *span;
+} rl_cert_part;
 
 typedef struct rl_cert rl_cert;
 

@@ -7,6 +7,7 @@
  *   cert_part.c    a component as a table to be filled: elements, steps
  *   cert_settle.c  what is paid for certain taken out of it; folds of what is left
  *   cert_table.c   the table: whether it can cost less than the claim; cert_step.c, cert_select.c (cert_table.h)
+ *   cert_span.c    a table in spans, each a table of its own
  *   cert_flow.c    the same by a flow, where each op has two configurations at most
  *
  * An element is an order of a value that a component may have to pay for.  Costs are (major, minor): (conversions, bytes) or, for the
@@ -158,6 +159,11 @@ rl_status rl_cert_part_check(rl_cert_work *w, uint32_t part);
  * stops when that is over maxwork. */
 typedef enum { RL_CERT_HOLDS, RL_CERT_CHEAPER, RL_CERT_TOO_MANY } rl_cert_verdict;
 rl_cert_verdict rl_cert_table_fill(rl_arena *mem, const rl_cert_table *t, uint32_t maxstate, uint64_t maxwork, uint64_t *work, rl_cert_key *left);
+
+/* The same of a part with spans, whose table is settled: HOLDS, TOO_MANY, or CHEAPER where the spans do not show the claim.  element: [span] what each order
+ * in weigh is; most: the bytes that a conversion moves at most. */
+rl_cert_verdict rl_cert_spans_fill(rl_arena *mem, const rl_cert_part *part, const rl_cert_table *t, const uint32_t *const *element, int64_t most,
+                                   uint32_t maxstate, uint64_t maxwork, uint64_t *work);
 
 /* The same by a flow; RL_CERT_TOO_MANY, too, where it has nothing to say: an op with more than two configurations, or a cycle of ops whose two
  * are crossed. */

@@ -79,6 +79,23 @@ static int64_t standing(const builder *b) {
     return (int64_t)all.order.n - b->nval;
 }
 
+static void put_spans(builder *b) {
+    put_word64(b, b->part->conversion);
+    rl_push_own(b->tmp, b->key, b->part->nspan);
+    for (uint32_t i = 0; i < b->part->nspan; i++) {
+        const rl_cert_span *x = &b->part->span[i];
+        rl_push_own(b->tmp, b->key, x->nop);
+        put_word64(b, x->least);
+        rl_push_own(b->tmp, b->key, x->nweigh);
+        for (uint32_t k = 0; k < x->nweigh; k++) {
+            uint32_t v = x->weigh[k].value, local = b->w->local[v];
+            rl_push_own(b->tmp, b->key, local < b->nval && b->value[local] == v ? local : RL_NONE);
+            rl_push_own(b->tmp, b->key, x->weigh[k].order);
+            put_word64(b, x->weigh[k].weight);
+        }
+    }
+}
+
 /* Lists values and menus, and writes the key. */
 static rl_status survey(builder *b) {
     const rl_cert *c = b->w->c;
@@ -99,6 +116,7 @@ static rl_status survey(builder *b) {
         }
     }
     put_word64(b, b->part->price ? standing(b) : 0);
+    put_spans(b);
     return RL_OK;
 }
 
@@ -304,6 +322,39 @@ static bool settle(builder *b, rl_cert_table *t, uint32_t *image) {
     return true;
 }
 
+/* For each span the elements that it weighs, also such as nothing names.  NULL: there is one that is no order of a value of the part. */
+static const uint32_t *const *weighed(builder *b) {
+    const uint32_t **all = rl_new(b->tmp, const uint32_t *, b->part->nspan);
+    uint8_t out[256];
+    for (uint32_t i = 0; i < b->part->nspan; i++) {
+        const rl_cert_span *x = &b->part->span[i];
+        uint32_t *e = rl_new(b->tmp, uint32_t, x->nweigh);
+        for (uint32_t k = 0; k < x->nweigh; k++) {
+            const rl_cert_weigh *w = &x->weigh[k];
+            const rl_cert_value *v = &b->w->c->value[w->value];
+            uint32_t local = b->w->local[w->value], n = v->keep ? v->nkeep : v->natom;
+            if (local >= b->nval || b->value[local] != w->value || w->order >= rl_cert_norder(n)) return NULL;
+            order_at(w->order, n, out);
+            e[k] = rl_cert_intern(&b->element, local, out, n);
+        }
+        all[i] = e;
+    }
+    return all;
+}
+
+static rl_cert_verdict fill_spans(builder *b, rl_cert_table *t) {
+    rl_cert_work *w = b->w;
+    const uint32_t *const *element = weighed(b);
+    int64_t most = 0;
+    if (!element) return RL_CERT_CHEAPER;
+    t->nelem = b->element.order.n;
+    rl_cert_key *weight = rl_new(b->tmp, rl_cert_key, t->nelem);
+    for (uint32_t e = 0; e < t->nelem; e++) weight[e] = weight_of(b, b->element.order.p[e].owner);
+    for (uint32_t v = 0; v < b->nval; v++) most = RL_MAX(most, weight_of(b, v).minor);
+    t->weight = weight;
+    return rl_cert_spans_fill(b->tmp, b->part, t, element, most, w->maxstate, w->maxwork, &w->work);
+}
+
 static rl_status prove(builder *b, uint32_t k) {
     uint32_t **map = number_elements(b), nop = b->part->nop;
     rl_cert_table t = {.nstep = nop, .nelem = b->element.order.n, .step = rl_new(b->tmp, rl_cert_step, nop)};
@@ -316,7 +367,7 @@ static rl_status prove(builder *b, uint32_t k) {
     for (uint32_t j = 0; j < nop && folds; j++) folds = fill_step(b, &t.step[j], j, map[j], image);
     if (folds) folds = settle(b, &t, image);
     if (!folds) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its folds do not take configurations to configurations", k);
-    rl_cert_verdict is = rl_cert_table_fill(b->tmp, &t, b->w->maxstate, b->w->maxwork, &b->w->work, &left);
+    rl_cert_verdict is = b->part->nspan ? fill_spans(b, &t) : rl_cert_table_fill(b->tmp, &t, b->w->maxstate, b->w->maxwork, &b->w->work, &left);
     if (is == RL_CERT_HOLDS) return RL_OK;
     b->w->undecided = b->w->work > b->w->maxwork || is == RL_CERT_TOO_MANY;
     if (b->w->work > b->w->maxwork)
@@ -325,6 +376,7 @@ static rl_status prove(builder *b, uint32_t k) {
     if (is == RL_CERT_TOO_MANY)
         return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): its table would have more than %u states", k, b->part->op[0],
                        b->w->maxstate);
+    if (b->part->nspan) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its spans do not show what it claims", k);
     if (b->w->c->by_time)
         return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: a time of %" PRId64 " is not needed: the table ends with %" PRId64 " less", k,
                        b->part->least.count, t.claim.major - left.major);

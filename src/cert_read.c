@@ -231,6 +231,8 @@ static rl_status read_folds(rl_words *r, const char *word, values *v, bool again
     return RL_OK;
 }
 
+struct weighs { rl_cert_weigh *p; uint32_t n, cap; };
+
 static rl_status read_part(rl_words *r, uint32_t id, uint32_t nop, bool by_time, rl_cert_part *part) {
     struct { uint32_t *p; uint32_t n, cap; } op = {0};
     RL_TRY(rl_words_id(r, id));
@@ -249,6 +251,50 @@ static rl_status read_part(rl_words *r, uint32_t id, uint32_t nop, bool by_time,
     return rl_words_end(r);
 }
 
+/* After the word: what orders of a value weigh in a span. */
+static rl_status read_weigh(rl_words *r, const rl_cert *c, uint32_t from, struct weighs *out) {
+    rl_cert_weigh x = {0};
+    uint32_t next = 0;
+    RL_TRY(rl_words_index(r, &x.value));
+    if (x.value < from || x.value >= c->nvalue) return rl_words_refuse(r, "no such value, or values do not rise");
+    const rl_cert_value *v = &c->value[x.value];
+    while (rl_words_skip(r, " ")) {
+        RL_TRY(rl_words_index(r, &x.order));
+        if (x.order < next || x.order >= rl_cert_norder(v->keep ? v->nkeep : v->natom)) return rl_words_refuse(r, "no such order, or orders do not rise");
+        RL_TRY(rl_words_next(r, INT64_MAX, &x.weight));
+        rl_push(r->mem, *out, x);
+        next = x.order + 1;
+    }
+    return next ? rl_words_end(r) : rl_words_refuse(r, "no order is weighed");
+}
+
+static rl_status read_span(rl_words *r, const rl_cert *c, rl_cert_span *x) {
+    struct weighs weigh = {0};
+    RL_TRY(rl_words_index(r, &x->nop));
+    RL_TRY(rl_words_next(r, INT64_MAX, &x->least));
+    RL_TRY(rl_words_end(r));
+    while (rl_words_skip(r, "weigh ")) RL_TRY(read_weigh(r, c, weigh.n ? weigh.p[weigh.n - 1].value + 1 : 0, &weigh));
+    x->nweigh = weigh.n;
+    x->weigh = weigh.p;
+    return RL_OK;
+}
+
+static rl_status read_spans(rl_words *r, const rl_cert *c, rl_cert_part *part) {
+    struct { rl_cert_span *p; uint32_t n, cap; } span = {0};
+    if (!rl_words_skip(r, "spans")) return RL_OK;
+    RL_TRY(rl_words_next(r, INT64_MAX, &part->conversion));
+    RL_TRY(rl_words_end(r));
+    while (rl_words_skip(r, "span ")) {
+        rl_cert_span x = {0};
+        RL_TRY(read_span(r, c, &x));
+        rl_push(r->mem, span, x);
+    }
+    if (!span.n) return rl_words_refuse(r, "\"span\" is missing");
+    part->nspan = span.n;
+    part->span = span.p;
+    return RL_OK;
+}
+
 /* What atoms are kept, folds and components; c has its values and ops. */
 static rl_status read_bound(rl_words *r, rl_cert *c) {
     values value = {(rl_cert_value *)c->value, c->nvalue, c->nvalue};
@@ -259,6 +305,7 @@ static rl_status read_bound(rl_words *r, rl_cert *c) {
     while (rl_words_skip(r, "component ")) {
         rl_cert_part x = {0};
         RL_TRY(read_part(r, part.n, c->nop, c->by_time, &x));
+        RL_TRY(read_spans(r, c, &x));
         rl_push(r->mem, part, x);
     }
     c->part = part.p;

@@ -132,6 +132,20 @@ static void print_kept(const rl_cert *c, rl_text *t) {
     for (uint32_t v = 0; v < c->nvalue; v++) print_fold(t, "refold", v, c->value[v].refold, c->value[v].nkeep);
 }
 
+/* A line for each value that a span weighs. */
+static void print_spans(const rl_cert_part *p, rl_text *t) {
+    if (p->nspan) rl_put(t, "spans %" PRId64 "\n", p->conversion);
+    for (uint32_t i = 0; i < p->nspan; i++) {
+        const rl_cert_span *x = &p->span[i];
+        rl_put(t, "span %u %" PRId64, x->nop, x->least);
+        for (uint32_t k = 0; k < x->nweigh; k++) {
+            if (k == 0 || x->weigh[k - 1].value != x->weigh[k].value) rl_put(t, "\nweigh %u", x->weigh[k].value);
+            rl_put(t, " %u %" PRId64, x->weigh[k].order, x->weigh[k].weight);
+        }
+        rl_put_bytes(t, "\n", 1);
+    }
+}
+
 static void print_parts(const rl_cert *c, rl_text *t) {
     for (uint32_t k = 0; k < c->npart; k++) {
         const rl_cert_part *p = &c->part[k];
@@ -140,6 +154,7 @@ static void print_parts(const rl_cert *c, rl_text *t) {
         if (p->swaps) rl_put(t, " swaps");
         for (uint32_t i = 0; i < p->nop; i++) rl_put(t, " %u", p->op[i]);
         rl_put_bytes(t, "\n", 1);
+        print_spans(p, t);
     }
 }
 

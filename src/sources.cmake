@@ -11,6 +11,7 @@ set(RL_SOURCES
   src/cert_select.c
   src/cert_settle.c
   src/cert_share.c
+  src/cert_span.c
   src/cert_step.c
   src/cert_table.c
   src/cert_text.c

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 
 from . import Refused
+from . import spans
 from .table import Table
 
 MAXCONFIG = 2 ** 20  # configurations of one op
@@ -314,8 +315,10 @@ def check_table(proof, listed):
             continue  # no cost is negative
         key, table = component(proof, part, paid, cache, listed)
         if key not in done:
-            done[key] = Table(*table()).below()
+            done[key] = not spans.shown(*in_spans(proof, part, *table())) if part.spans else Table(*table()).below()
         if done[key]:
+            if part.spans:
+                raise Refused(f"the spans of component {k} do not show what it claims")
             if proof.by_time:
                 raise Refused(f"component {k} can be had in less than a time of {part.cost[0]}")
             raise Refused(f"component {k} can be had for less than {part.cost[0]} conversions and {part.cost[1]} bytes")
@@ -370,7 +373,8 @@ def component(proof, part, paid, cache, listed):
     weight, limit = times(proof, part, number) if proof.by_time else conversions(proof, part, number, ops, paid)
     orders = {i: frozenset(paid[v]) for v, i in number.items()}
     again = tuple(proof.values[v].refold for v in number)
-    key = (limit, tuple(weight), tuple(orders.items()), again, tuple((v, id(c), u) for v, (c, u) in ops))
+    weighs = tuple((s.nop, s.least, tuple((number.get(v), tuple(w.items())) for v, w in s.weigh.items())) for s in part.spans)
+    key = (limit, tuple(weight), tuple(orders.items()), again, tuple((v, id(c), u) for v, (c, u) in ops), part.counts, weighs)
 
     def table():
         costs = [(v, {o: x * u for o, x in c.items()}) for v, (c, u) in ops]
@@ -378,6 +382,25 @@ def component(proof, part, paid, cache, listed):
             costs = refolded(costs, orders, weight, [images(v, v.refold) for v in (proof.values[v] for v in number)])
         return weight, orders, costs, limit
     return key, table
+
+
+def in_spans(proof, part, weight, orders, ops, limit):
+    """Arguments of spans.shown, of those of the table."""
+    number = {}
+    for o in part.ops:
+        for p in proof.ops[o].pins:
+            number.setdefault(p.value, len(number))
+    sizes = [proof.values[v].bytes for v in number]
+    found = []
+    for s in part.spans:
+        if not s.weigh.keys() <= number.keys():
+            raise Refused("a span weighs orders of a value of another component")
+        weighs = {(number[v], o): w for v, more in s.weigh.items() for o, w in spans.places(proof.values[v], more).items()}
+        found.append(dataclasses.replace(s, weigh=weighs))
+    if proof.by_time:
+        ops = [(values, {c: x * part.counts for c, x in configs.items()}) for values, configs in ops]
+        return found, part.counts, len(number), lambda v: weight[v] * part.counts, orders, ops, limit, 0, 0
+    return found, part.counts, len(number), lambda v: part.counts + sizes[v], orders, ops, *part.cost, max(sizes)
 
 
 def conversions(proof, part, number, ops, paid):

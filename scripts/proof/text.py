@@ -73,12 +73,21 @@ class Op:
 
 
 @dataclasses.dataclass
+class Span:
+    nop: int      # so many ops of its component, in sequence
+    least: int    # what they cost at least by themselves
+    weigh: dict = dataclasses.field(default_factory=dict)  # value -> {place of an order of the kept atoms in the dictionary: what it weighs}
+
+
+@dataclasses.dataclass
 class Part:
     cost: tuple  # conversions, bytes; or a time, 0
     ops: tuple
     takes: int = 0  # of times: what the assignment takes
     price: int = 0  # and what a conversion costs beside its time
     swaps: bool = False  # and whether its ops swap where they may
+    counts: int = 0      # in spans: what a conversion counts beside its bytes
+    spans: list = dataclasses.field(default_factory=list)  # all of its ops, or none
 
 
 @dataclasses.dataclass
@@ -174,15 +183,15 @@ class Reader:
         self.lines = text.split("\n")
         if self.lines[-1] != "":
             raise Refused("the file does not end with a line end")
-        self.stage = 0
+        self.stage, self.last = 0, None
         self.seen = set()
         self.place = {}  # first number of the last choose, keep, fold or refold
 
     # Lines in the order of the specification; a kind may only be followed by its own or a later kind. After "time" some come again, after
     # "function" all.
     STAGES = {"rate": 1, "value": 2, "op": 3, "pin": 3, "token": 3, "form": 3, "charge": 3, "swaps": 3, "choose": 4, "keep": 5, "fold": 6, "refold": 7,
-              "component": 8, "outside": 9, "claim": 10, "time": 11, "function": 18, "end": 20}
-    AGAIN = {"swap": 12, "keep": 13, "fold": 14, "refold": 15, "component": 16, "claim": 17, "function": 18, "end": 20}
+              "component": 8, "spans": 8, "span": 8, "weigh": 8, "outside": 9, "claim": 10, "time": 11, "function": 18, "end": 20}
+    AGAIN = {"swap": 12, "keep": 13, "fold": 14, "refold": 15, "component": 16, "spans": 16, "span": 16, "weigh": 16, "claim": 17, "function": 18, "end": 20}
     ONCE = ("rate", "outside", "claim", "time", "end")
 
     def read(self):
@@ -199,12 +208,20 @@ class Reader:
             if stage < self.stage or (kind in self.ONCE and stage == self.stage):
                 line.fail(f"'{kind}' is not expected here")
             self.stage = stage
+            if self.last in ("spans", "span", "weigh", "component") and kind not in ("span", "weigh"):
+                self.close_spans(line)
             getattr(self, kind)(line)
             line.done()
+            self.last = kind
         if self.stage != 20:
             raise Refused("the file has no 'end'")
         self.close_graph()
         return self.main
+
+    def close_spans(self, line):
+        part = self.now.parts[-1]
+        if (self.last == "spans" or part.spans) and sum(s.nop for s in part.spans) != len(part.ops):
+            line.fail("the spans before do not have all ops of their component")
 
     def close_graph(self):
         if self.now.cost is None or "outside" not in self.seen:
@@ -425,6 +442,35 @@ class Reader:
         if now.by_time and n[2] > MOSTPRICE:
             line.fail(f"a price of {n[2]}")
         now.parts.append(Part((n[1], 0), ops, n[0], n[2], swaps) if now.by_time else Part(tuple(n), ops))
+
+    def spans(self, line):
+        if self.last != "component" or self.proof.bytes_first:
+            line.fail("'spans' is not expected here")
+        self.now.parts[-1].counts = line.number_below(None, "number")
+
+    def span(self, line):
+        part = self.now.parts[-1] if self.now.parts else None
+        if self.last not in ("spans", "span", "weigh"):
+            line.fail("'span' is not expected here")
+        nop, least = (line.number_below(None, "number") for _ in range(2))
+        if not 0 < nop <= len(part.ops) - sum(s.nop for s in part.spans):
+            line.fail(f"a span of {nop} ops")
+        part.spans.append(Span(nop, least))
+
+    def weigh(self, line):
+        if self.last not in ("span", "weigh"):
+            line.fail("'weigh' is not expected here")
+        v = line.number_below(len(self.now.values), "value")
+        value, known = self.now.values[v], self.now.parts[-1].spans[-1].weigh
+        if known and v <= max(known):
+            line.fail("values do not rise")
+        n = len(value.sizes if value.keep is None else value.keep)
+        known[v], before = {}, -1
+        while not known[v] or line.more():
+            place = line.number_below(math.factorial(n) if n <= MOSTFOLDED else 0, "order")
+            if place <= before:
+                line.fail("orders do not rise")
+            known[v][place], before = line.number_below(None, "number"), place
 
     def outside(self, line):
         self.seen.add("outside")

@@ -60,7 +60,9 @@ class Statement:
         self.bytes_first = objective[1] == "bytes"
         self.by_time, self.time, self.rate, self.swapped = False, None, None, {}
         if self.next_is("rate"):
-            self.rate = tuple(number(x, most) for x, most in zip(self.take()[1:], (10**6, 10**8), strict=True))
+            w = self.take()[1:]
+            need(len(w) == 2, "rate")
+            self.rate = tuple(number(x, most) for x, most in zip(w, (10**6, 10**8)))
             need(self.rate[1], "a rate is at least 1")
         self.values, self.ops = [], []
         while self.next_is("value"):
@@ -83,7 +85,7 @@ class Statement:
 
     def read_bound(self):
         """parts: (claim, ops), or of times (claim, ops, what the assignment takes, price, whether ops swap)"""
-        self.keep, self.parts, last = {}, [], -1
+        self.keep, self.parts, self.spans, last = {}, [], {}, -1
         while self.next_is("keep"):
             w = [number(x) for x in self.take()[1:]]
             need(w and last < w[0] < len(self.values), "keep: values rise")
@@ -96,6 +98,30 @@ class Statement:
             w = [number(x) for x in words[:n] + words[n + swaps:]]
             need(len(w) >= n and w[0] == len(self.parts), "component")
             self.parts.append(((w[2], 0), w[n:], w[1], w[3], swaps) if self.by_time else ((w[1], w[2]), w[n:]))
+            if self.next_is("spans"):
+                need(not self.bytes_first, "spans are of conversions")
+                self.spans[len(self.parts) - 1] = self.read_spans(self.take()[1:], w[n:])
+
+    def read_spans(self, words, ops):
+        """What a conversion counts, and [(ops, what they cost at least, {(value, order): what it weighs})]"""
+        need(len(words) == 1, "spans")
+        counts, spans = number(words[0]), []
+        while self.next_is("span"):
+            w = [number(x) for x in self.take()[1:]]
+            need(len(w) == 2 and 0 < w[0] <= len(ops), "a span has ops")
+            nop, least = w
+            weigh, last = {}, -1
+            while self.next_is("weigh"):
+                v, *pairs = [number(x) for x in self.take()[1:]] or [-1]
+                need(last < v < len(self.values) and pairs and len(pairs) % 2 == 0, "weigh: values rise")
+                orders = list(itertools.permutations(self.keep.get(v, range(self.values[v][1]))))
+                need(all(a < b for a, b in itertools.pairwise([-1, *pairs[::2], len(orders)])), "weigh: orders rise")
+                weigh |= {(v, orders[place]): w for place, w in zip(pairs[::2], pairs[1::2])}
+                last = v
+            spans.append((ops[:nop], least, weigh))
+            ops = ops[nop:]
+        need(spans and not ops, "spans have all ops")
+        return counts, spans
 
     def read_time(self):
         need(self.take() == ["time"] and self.rate, "time")
@@ -351,6 +377,34 @@ class Statement:
                 names = {again[e] for e in c & live}
                 need(any(b & live <= names and cost(b, y) <= cost(c, x) and all(again[e] == e for e in b & live) for b, y in sets), "a second image")
 
+    def check_spans(self, counts, spans, limit, ops, price, swaps):
+        """By the definition in docs/proof.md."""
+        fixed = self.paid(ops)
+        weigh = lambda v: (self.weight(v)[0] + price) * counts + self.weight(v)[1]
+        image = lambda fold, e: fold.get(e[0], {}).get(e[1], e[1]) == e[1]
+        sets = [[({e for e in c if e[1] not in fixed.get(e[0], ())}, x * counts) for c, x in configs.items() if all(image(self.fold, e) for e in c)] for configs in self.choices(ops, swaps)]
+        for _ in range(2):  # before the second fold, and after it
+            certain = {e for configs in sets for e in set.intersection(*(c for c, _ in configs))}
+            live = {e for configs in sets for c, _ in configs for e in c if e not in certain and sum(any(e in c for c, _ in other) for other in sets) > 1}
+            sets = [[(c, x) for c, x in configs if all(image(self.refold, e) for e in c & live)] for configs in sets]
+        values = {v for i in ops for v, _ in self.ops[i]["pins"]}
+        total = sum(weigh(v) * (len(fixed.get(v, ())) - 1) for v in values) + sum(weigh(v) for v, _ in certain)
+        listed = {e for _, _, w in spans for e in w}
+        need(all(v in values and sum(w.get((v, o), 0) for _, _, w in spans) <= weigh(v) for v, o in listed), "an order weighs no more than it does")
+        for span, least, w in spans:
+            here, sets = sets[:len(span)], sets[len(span):]
+            named = {e for configs in here for c, _ in configs for e in c & live}
+            weights = {e: w[e] if e in w else 0 if e in listed else weigh(e[0]) for e in named}
+            listed |= named
+            total += least
+            if math.prod(map(len, here)) > MOST:
+                raise OverflowError
+            private = lambda c: sum(weigh(e[0]) for e in c - certain - live)
+            found = min(sum(x + private(c) for c, x in chosen) + sum(weights[e] for e in set().union(*(c & live for c, _ in chosen))) for chosen in itertools.product(*here))
+            need(least <= found, "a span is cheaper")
+        most = 0 if self.by_time else max(self.values[v][0] for v in values)
+        need(total > (limit[0] - 1) * (counts + most) and (limit[1] == 0 or total >= limit[0] * counts + limit[1]), "the spans come to the claim")
+
     def least(self, ops, price=0, swaps=False):
         """Of what is left, by trying everything."""
         paid, choices = self.paid(ops), self.choices(ops, swaps)
@@ -456,13 +510,17 @@ class Statement:
         for claim, *_ in self.parts:
             bound = bound[0] + claim[0], bound[1] + claim[1]
         need(bound == self.bound, "the bound's sum")
-        for claim, ops, _, price, swaps in map(self.part, self.parts):
+        for k, (claim, ops, _, price, swaps) in enumerate(map(self.part, self.parts)):
             need(price <= 2**42, "a price")
             if claim == (0, 0):
                 continue  # no cost is negative
             limit = (claim[0] + (price * self.standing(ops) if price else 0), claim[1])
-            need(self.key(limit) <= self.least(ops, price, swaps), "a component is cheaper")
+            right = self.key(limit) <= self.least(ops, price, swaps)
             self.check_folds(ops, price, swaps)
+            if k in self.spans:
+                self.check_spans(*self.spans[k], limit, ops, price, swaps)
+                assert right, "spans that come to more than the least"
+            need(right, "a component is cheaper")
         if self.time:
             self.time.check()
 

@@ -11,6 +11,7 @@
    must agree with the referee on each, and at least --mutants of them must be false.
    Files with a second part, about times, are made by timegen.py, which knows what is true of them.
    Files with folds at random, few of which are folds: the checker takes those that the referee takes, and a bound that is too high with none.
+   Files with spans that weigh orders at random (spangen.py): the checker takes those that the referee takes.
    Files of two components that differ in one thing, with the claims of one for both (twingen.py): the checker takes those that the referee takes,
    and no bound that is above the least of whole orders. tests/certs: files that a checker once took, though what they say is false.
 3. Larger problems, where the minimum comes from the solver (solve_cli): the claim holds, and one conversion or byte more does not.
@@ -26,6 +27,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import spangen
 import timegen
 import twingen
 from referee import Bad, Statement, is_true
@@ -339,6 +341,23 @@ def test_folds(rng, checker, want):
     return folded, refused
 
 
+def test_spans(rng, checker, want):
+    """Random ones, until so many hold, and so many do not."""
+    true = false = 0
+    while min(true, false) < want:
+        try:
+            text, right = spangen.add(rng, small_certificate(rng)[2])
+        except OverflowError:
+            continue
+        if text is None:
+            continue
+        got = checker.check(text)
+        expect(right == (got[0] == 0), f"the referee says {right}, the checker {got}", text)
+        expect(checker.wide.printed(text) == text, "printed as another text", text)
+        true, false = true + right, false + (not right)
+    return true, false
+
+
 def test_times(rng, checker, count):
     """Second parts whose truth is known (timegen.py)."""
     refused = 0
@@ -390,6 +409,11 @@ def test_mutants(rng, checker, want):
         _, _, text, parts, _ = small_certificate(rng)
         if rng.random() < 0.3:
             text = twingen.make(rng)
+        elif rng.random() < 0.3:
+            try:
+                text = spangen.add(rng, text)[0] or text
+            except OverflowError:
+                continue
         if not parts or not is_true(text):
             continue
         for _ in range(12):
@@ -399,7 +423,7 @@ def test_mutants(rng, checker, want):
             except OverflowError:
                 continue
             status, message = checker.check(mutant)
-            if "sum of its weights is too large" in message and re.search(r" \d{17}", mutant):
+            if ("sum of its weights is too large" in message or "spans do not show" in message) and re.search(r" \d{17}", mutant):
                 continue  # beyond what the checker counts with: refused, true or not
             expect(status in (0, 7), f"status {status}: {message}", mutant)
             expect((status == 0) == right, f"the referee says {right}, the checker {status} {message}; from\n{text}\nto", mutant)
@@ -481,6 +505,8 @@ def main():
             print(f"{args.count} certificates with times hold, {refused} that are false are refused")
             folded, refused = test_folds(random.Random(args.seed), both, args.count // 10)
             print(f"{folded['fold']} folds and {folded['refold']} second ones hold, {refused} that are none are refused")
+            true, false = test_spans(random.Random(args.seed), both, args.count // 10)
+            print(f"{true} in spans hold, {false} that do not are refused")
             print(f"{test_false(both)} false ones of tests/certs are refused")
             false, true = test_twins(args.seed, both, args.twins)
             print(f"{true} of two alike hold, {false} that are false are refused")
@@ -498,7 +524,7 @@ def main():
         except Failed as e:
             print(f"FAILED: {e}\n0 passed, 1 failed")
             return 1
-    print("7 passed, 0 failed")
+    print("8 passed, 0 failed")
     return 0
 
 
