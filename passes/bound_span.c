@@ -66,7 +66,7 @@ static rl_least least_of(const rl_bound_scale *s, int64_t weight, int64_t most, 
     rl_least x = {weight >> s->up, (weight & ((INT64_C(1) << s->up) - 1)) * s->unit};
     if (weight >= rl_bound_weight(s, known)) return known;
     if (x.bytes > rl_mul(x.count, most)) x = (rl_least){x.count + 1, 0};
-    return x;
+    return x.count < known.count ? (rl_least){x.count, 0} : x; /* of bytes nothing is said then */
 }
 
 bool rl_bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem, uint32_t comp, rl_least *least, const rl_opspans **spans) {
@@ -80,10 +80,12 @@ bool rl_bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem
     for (uint32_t c = 0; c < q->cls.n; c++)
         if (q->cls.p[c].comp == comp) most = RL_MAX(most, q->cls.p[c].bytes);
     *least = (rl_least){0};
-    for (uint32_t about = FEW; about <= MOST && least->count < known.count && rl_work_seconds() - start <= (v->deadline - start) / SPARE; about *= 2) {
+    bool open = true;
+    for (uint32_t about = FEW; about <= MOST && open && rl_work_seconds() - start <= (v->deadline - start) / SPARE; about *= 2) {
         if (rl_solve_spans(v->p->mem, &one, about, enough, v->deadline, &x) != RL_OK) return false;
         if (x.n && x.bound > best.bound) best = x;
         if (best.bound > 0) *least = least_of(s, best.bound, most, known);
+        open = least->count < known.count || (least->bytes == 0 && known.bytes > 0);
     }
     if (best.bound <= 0 || !find_places(q, &best) || !count_in_bytes(s, &best)) return false;
     find_ends(v->p, comp, &best, v->tmp);

@@ -13,7 +13,8 @@ from .table import LARGE, Table
 
 
 class Weighed(Table):
-    """A table whose pairs weigh what is said of each; all that have no weight are free."""
+    """A table of few ops, whose pairs weigh what is said of each; all that have no weight are free."""
+    JOINS = False
 
     def __init__(self, number, ops, weight, limit):
         super().__init__([0] * number, {v: (None,) for v in range(number)}, ops, limit)

@@ -32,6 +32,8 @@ LARGE = 2 ** 60             # a few whole numbers below are added exactly
 
 
 class Table:
+    JOINS = True  # where one pass does not do, as it has many ops
+
     def __init__(self, weight, paid, ops, limit):
         """weight[v]; paid[v]: orders that fixed ops name; ops: (values of the pins, {configuration: what it costs by itself}), in sequence."""
         self.weight, self.paid = weight, paid
@@ -64,7 +66,7 @@ class Table:
         """True if an assignment costs less than the limit."""
         if self.limit <= 0:
             return False
-        layers, room, forward, joined_ = None, FIRST, True, False
+        layers, room, forward, joined_ = None, FIRST, True, not self.JOINS
         while True:
             run = Pass(self, forward, layers, room)
             if not run.survives():
