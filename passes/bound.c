@@ -149,8 +149,9 @@ static void note(rl_prover *v, const rl_least *least, const rl_kept *before) {
     }
 }
 
-/* Folds of the restricted problem, one after the other; again: NULL where there is none; halves: it leaves half of the configurations at most. */
-typedef struct { uint32_t **to, **again; bool halves; } folds;
+/* Folds of the restricted problem, one after the other; again: NULL where there is none; halves: it leaves half of the configurations at most; untold:
+ * it is also of values that keep all atoms, and the certificate cannot have that. */
+typedef struct { uint32_t **to, **again; bool halves, untold; } folds;
 
 /* The problem folded; place: of each configuration that is left its place before; all: so are single orders, and the solver need not look for more. */
 typedef struct { rl_problem problem; uint32_t **place; folds f; bool all; } folded;
@@ -174,6 +175,8 @@ static rl_status fold_again(rl_prover *v, rl_plan *q, rl_problem *problem, folds
     uint32_t after = count_configs(problem);
     if (after < before) f->again = again;
     f->halves = after <= before / 2;
+    for (uint32_t c = 0; c < q->cls.n; c++)
+        for (uint32_t k = 0; again[c] && !q->cls.p[c].kept.atom && k < q->cls.p[c].order.n; k++) f->untold |= again[c][k] != k;
     return RL_OK;
 }
 
@@ -226,28 +229,34 @@ static int64_t known_weight(const rl_prover *v) {
 }
 
 /* Bounds by spans, where there are any.  Returns whether they are enough. */
-static bool bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem, rl_least **least) {
+static bool bound_by_spans(rl_prover *v, const rl_plan *q, const folded *x, rl_least **least) {
     rl_least *all = rl_new(v->tmp, rl_least, q->ncomp);
     bool enough = true;
+    if (x->f.untold) return false;
     for (uint32_t k = 0; k < q->ncomp; k++) {
         if (!v->open[k]) continue;
-        bool has = rl_bound_by_spans(v, q, problem, k, &all[k], &v->spans[k]);
+        bool has = rl_bound_by_spans(v, q, &x->problem, k, &all[k], &v->spans[k]);
         if (has) *least = all;
         enough &= has && !is_far(v, k, all[k]);
     }
     return enough;
 }
 
+/* Of so many configurations few problems are done in a part of the time. Tests set it low, so that small ones are bounded by spans. */
+#ifndef RL_SPAN_MANY
+#define RL_SPAN_MANY (1 << 14)
+#endif
+
 /* As a whole, if that is done in some part of the time; else by spans; and where these are not enough, as a whole again. */
 static rl_status solve_restricted(rl_prover *v, const rl_plan *q, const folded *x, rl_solution *sol, rl_least **least) {
-    enum { QUICK = 4, MANY = 1 << 14 }; /* of so many configurations few are done by then */
+    enum { QUICK = 4 };
     static const double least_quick = 0.3;
     double now = rl_work_seconds();
-    bool few = count_configs(&x->problem) <= MANY;
+    bool few = count_configs(&x->problem) < RL_SPAN_MANY;
     *sol = (rl_solution){0};
     if (few) RL_TRY(solve_folded(v, x, RL_MIN(now + RL_MAX((v->deadline - now) / QUICK, least_quick), v->deadline), sol));
     bool reached = x->problem.upper && sol->bound >= x->problem.upper;
-    if (sol->optimal || reached || bound_by_spans(v, q, &x->problem, least) || (*least && !few)) return RL_OK;
+    if (sol->optimal || reached || bound_by_spans(v, q, x, least) || (*least && !few)) return RL_OK;
     now = rl_work_seconds();
     return solve_folded(v, x, *least ? now + (v->deadline - now) / 2 : v->deadline, sol); /* atoms that are kept otherwise may do better */
 }

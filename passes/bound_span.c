@@ -3,7 +3,11 @@
  * Needs: the restricted plan, with every configuration.  Keeps: all plans. */
 #include "bound.h"
 
-enum { FEW = 24, MOST = 96, SPARE = 8 }; /* ops of a span: twice as many, where fewer do not do and took no more than that part of the time */
+/* Tests set it low, so that small problems have spans. */
+#ifndef RL_SPAN_OPS
+#define RL_SPAN_OPS 24
+#endif
+enum { FEW = RL_SPAN_OPS, MOST = 4 * RL_SPAN_OPS, SPARE = 8 }; /* ops of a span: twice as many, where fewer do not do and took no more than that part of the time */
 
 /* The component alone. */
 static rl_problem problem_of(const rl_plan *q, const rl_problem *all, uint32_t comp, rl_arena *tmp) {

@@ -13,7 +13,7 @@
 #include "solve_cover.h"
 #include <string.h>
 
-/* What is paid for certain, and what one op alone can name (docs/proof.md, section 2, Spans). */
+/* What is paid for certain, and what one op alone can name (docs/proof.md, section 2). */
 typedef struct { bool *certain; uint32_t *users; } paid;
 
 static paid find_paid(rl_arena *mem, const rl_cover *p) {
@@ -43,6 +43,14 @@ static void drop(rl_bundle *b, const int64_t *weight, const paid *x) {
         }
         while (n < b->width) set[n++] = RL_NONE;
     }
+}
+
+/* What the op costs by itself, whatever is chosen, taken out. */
+static int64_t take_least(rl_bundle *b) {
+    int64_t least = INT64_MAX;
+    for (uint32_t c = 0; c < b->ncfg; c++) least = RL_MIN(least, b->cost[c]);
+    for (uint32_t c = 0; c < b->ncfg; c++) b->cost[c] -= least;
+    return least;
 }
 
 /* Elements that ops on both sides of each position name: the fewer, the better a place to cut. */
@@ -142,7 +150,10 @@ static rl_status find_spans(rl_arena *mem, rl_arena *tmp, const rl_problem *p, u
     const paid x = find_paid(tmp, &c);
     *out = (rl_opspans){.bound = c.base};
     for (uint32_t e = 0; e < c.nelem; e++) out->bound += x.certain[e] ? c.weight[e] : 0;
-    for (uint32_t o = 0; o < c.nop; o++) drop(&c.op[o], c.weight, &x);
+    for (uint32_t o = 0; o < c.nop; o++) {
+        drop(&c.op[o], c.weight, &x);
+        out->bound += take_least(&c.op[o]);
+    }
     uint32_t *seq = rl_new(tmp, uint32_t, c.nop), *end = rl_new(tmp, uint32_t, c.nop);
     for (uint32_t o = 0; o < c.nop; o++) seq[o] = o;
     out->n = cut(tmp, &c, about, end);

@@ -5,7 +5,7 @@
  *
  *     cost >= base - credits + sum over spans of the least that each costs by itself
  *
- * The table is settled, and folded, before. */
+ * The table is settled, and folded, before; what an op costs by itself, whatever is chosen, is in the base. */
 #include "cert_internal.h"
 #include <inttypes.h>
 #include <string.h>
@@ -39,6 +39,13 @@ static bool list_weights(spans *x) {
     return true;
 }
 
+static rl_cert_key least_own(const rl_cert_step *s) {
+    rl_cert_key least = {INT64_MAX, 0};
+    for (uint32_t c = 0; c < s->ncfg; c++)
+        if (c == 0 || rl_key_less(s->own[c], least)) least = s->own[c];
+    return least;
+}
+
 /* The steps from `beg` on, as a table of their own. */
 static bool table_of(spans *x, uint32_t i, uint32_t beg, rl_cert_table *out) {
     const rl_cert_span *span = &x->part->span[i];
@@ -51,9 +58,10 @@ static bool table_of(spans *x, uint32_t i, uint32_t beg, rl_cert_table *out) {
         rl_cert_step *s = &out->step[j];
         *s = (rl_cert_step){.ncfg = from->ncfg, .start = rl_copy(x->mem, from->start, (from->ncfg + 1u) * sizeof *s->start),
                             .own = rl_copy(x->mem, from->own, from->ncfg * sizeof *s->own), .elem = rl_new(x->mem, uint32_t, from->start[from->ncfg] + 1u)};
+        const rl_cert_key least = least_own(from);
         uint32_t n = 0;
         for (uint32_t c = 0; c < from->ncfg; c++) {
-            if (!number_of(x, from->own[c], &s->own[c].major)) return false;
+            if (!number_of(x, rl_key_sub(from->own[c], least), &s->own[c].major)) return false;
             s->own[c].minor = 0;
             s->start[c] = n;
             for (uint32_t k = from->start[c]; k < from->start[c + 1]; k++) {
@@ -79,10 +87,13 @@ rl_cert_verdict rl_cert_spans_fill(rl_arena *mem, const rl_cert_part *part, cons
                                    uint32_t maxstate, uint64_t maxwork, uint64_t *work) {
     spans x = {part, t, mem, rl_new(mem, int64_t, t->nelem), rl_new(mem, bool, t->nelem), element};
     int64_t cost, credit;
-    rl_cert_key all = {0}, left;
+    rl_cert_key base = t->base, all = {0}, left;
     if (!list_weights(&x)) return RL_CERT_CHEAPER;
-    for (uint32_t j = 0; j < t->nstep; j++) all = rl_key_add(all, t->step[j].credit[0]);
-    if (!number_of(&x, t->base, &cost) || !number_of(&x, all, &credit)) return RL_CERT_CHEAPER;
+    for (uint32_t j = 0; j < t->nstep; j++) {
+        all = rl_key_add(all, t->step[j].credit[0]);
+        base = rl_key_add(base, least_own(&t->step[j]));
+    }
+    if (!number_of(&x, base, &cost) || !number_of(&x, all, &credit)) return RL_CERT_CHEAPER;
     cost -= credit;
     for (uint32_t i = 0; i < part->nspan; i++)
         if (__builtin_add_overflow(cost, part->span[i].least, &cost)) return RL_CERT_CHEAPER;

@@ -22,20 +22,22 @@ class Weighed(Table):
 
 
 def settled(ops, paid):
-    """(pairs that are paid for certain, [(values, {order at each pin, None where nothing is left to pay: what it costs by itself})]): what one op alone can name is
+    """(what is paid for certain, [(values, {order at each pin, None where nothing is left to pay: what it costs beyond that})]): what one op alone can name is
     in what it costs. ops: as of Table; paid: function that tells what a pair weighs, 0 for one that fixed ops name."""
     sets = [[frozenset(e for e in zip(values, c) if paid(e)) for c in configs] for values, configs in ops]
     users = collections.Counter(e for s in sets for e in frozenset().union(*s))
     certain = frozenset().union(*(frozenset.intersection(*s) for s in sets))
-    left = []
+    cost, left = sum(map(paid, certain)), []
     for (values, configs), s in zip(ops, sets):
         found = {}
         for (c, own), named in zip(configs.items(), s):
             alone = {e for e in named if users[e] == 1 and e not in certain}
             shown = tuple(e[1] if e in named and e not in certain and e not in alone else None for e in zip(values, c))
             found[shown] = min(own + sum(map(paid, alone)), found.get(shown, own + sum(map(paid, alone))))
-        left.append((values, found))
-    return certain, left
+        least = min(found.values())
+        cost += least
+        left.append((values, {c: own - least for c, own in found.items()}))
+    return cost, left
 
 
 def shares(spans, ops, size):
@@ -73,13 +75,13 @@ def shown(spans, counts, number, size, fixed, ops, claim, minor, most):
     if sum(map(weight, named)) + claim * counts + max((x for _, configs in ops for x in configs.values()), default=0) * len(ops) >= LARGE:
         raise Refused("costs are too large to be added exactly")
     certain, ops = settled(ops, weight)
-    cost = sum(map(weight, certain)) + sum(size(v) * (len(fixed[v]) - 1) for v in range(number)) + sum(s.least for s in spans)
+    cost = certain + sum(size(v) * (len(fixed[v]) - 1) for v in range(number)) + sum(s.least for s in spans)
     if cost <= (claim - 1) * (counts + most) or (minor and cost < claim * counts + minor):
         return False
     at = 0
     for span, weighs in zip(spans, shares(spans, ops, size)):
         once, left = settled(without(ops[at:at + span.nop], weighs), lambda e: 0 if e[1] is None else weighs[e])
-        limit = span.least - sum(weighs[e] for e in once)
+        limit = span.least - once
         if limit > 0 and Weighed(number, left, weighs, limit).below():
             return False
         at += span.nop

@@ -388,7 +388,11 @@ class Statement:
             live = {e for configs in sets for c, _ in configs for e in c if e not in certain and sum(any(e in c for c, _ in other) for other in sets) > 1}
             sets = [[(c, x) for c, x in configs if all(image(self.refold, e) for e in c & live)] for configs in sets]
         values = {v for i in ops for v, _ in self.ops[i]["pins"]}
-        total = sum(weigh(v) * (len(fixed.get(v, ())) - 1) for v in values) + sum(weigh(v) for v, _ in certain)
+        private = lambda c: sum(weigh(e[0]) for e in c - certain - live)
+        sets = [[(c, x + private(c)) for c, x in configs] for configs in sets]
+        least = [min(x for _, x in configs) for configs in sets]
+        sets = [[(c, x - low) for c, x in configs] for configs, low in zip(sets, least)]
+        total = sum(weigh(v) * (len(fixed.get(v, ())) - 1) for v in values) + sum(weigh(v) for v, _ in certain) + sum(least)
         listed = {e for _, _, w in spans for e in w}
         need(all(v in values and sum(w.get((v, o), 0) for _, _, w in spans) <= weigh(v) for v, o in listed), "an order weighs no more than it does")
         for span, least, w in spans:
@@ -399,8 +403,7 @@ class Statement:
             total += least
             if math.prod(map(len, here)) > MOST:
                 raise OverflowError
-            private = lambda c: sum(weigh(e[0]) for e in c - certain - live)
-            found = min(sum(x + private(c) for c, x in chosen) + sum(weights[e] for e in set().union(*(c & live for c, _ in chosen))) for chosen in itertools.product(*here))
+            found = min(sum(x for _, x in chosen) + sum(weights[e] for e in set().union(*(c & live for c, _ in chosen))) for chosen in itertools.product(*here))
             need(least <= found, "a span is cheaper")
         most = 0 if self.by_time else max(self.values[v][0] for v in values)
         need(total > (limit[0] - 1) * (counts + most) and (limit[1] == 0 or total >= limit[0] * counts + limit[1]), "the spans come to the claim")

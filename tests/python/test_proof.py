@@ -1717,6 +1717,8 @@ def main():
     jobs += [("hand-made", s, prog, cache) for s in range(args.seed, args.seed + args.made)]
     jobs += [(kind, "", prog, cache) for kind in MODELS] + [("target", s, prog, cache) for s in range(args.seed, args.seed + args.targets)]
     jobs = ([] if args.random is not None else jobs) + [(*s, prog, cache) for s in seeds]
+    if (spans := cache / "tests" / "relayout_spans").exists():  # the program, where small components are bounded by spans
+        jobs += [(*s, str(spans), cache) for s in seeds[:args.count // 2] + seeds[args.count:][:args.wide // 2]]
     npass = nfail = nlost = ngap = nopen = 0
     for row in common.pooled(run, jobs, args.jobs):
         n = row["claim"]
