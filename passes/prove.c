@@ -78,14 +78,19 @@ static const uint32_t *make_parts(rl_prove_maker *m, has_part *has, const bool *
     uint32_t *comp = rl_new(m->mem, uint32_t, p->ncomp + 1);
     for (uint32_t k = 0; k < p->op.n; k++)
         if (is_listed(m, k)) n[p->op.p[k].comp]++;
-    rl_cert_part *out = rl_new(m->mem, rl_cert_part, p->ncomp + 1);
-    const rl_opspans **spans = rl_new(m->mem, const rl_opspans *, p->ncomp + 1);
+    rl_cert_part one;
+    const rl_opspans *of_one;
     for (uint32_t k = 0; k < p->ncomp; k++) {
         part[k] = RL_NONE;
-        if (n[k] == 0 || !has(m, k, &out[total], &spans[total])) continue;
+        if (n[k] == 0 || !has(m, k, &one, &of_one)) continue;
         comp[total] = k;
-        out[total].op = rl_new(m->mem, uint32_t, n[k]);
         part[k] = total++;
+    }
+    rl_cert_part *out = rl_new(m->mem, rl_cert_part, total + 1);
+    const rl_opspans **spans = rl_new(m->mem, const rl_opspans *, total + 1);
+    for (uint32_t i = 0; i < total; i++) {
+        has(m, comp[i], &out[i], &spans[i]);
+        out[i].op = rl_new(m->mem, uint32_t, n[comp[i]]);
     }
     for (uint32_t k = 0; k < p->op.n; k++) {
         if (!is_listed(m, k) || part[p->op.p[k].comp] == RL_NONE) continue;

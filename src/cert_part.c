@@ -369,7 +369,7 @@ static rl_status prove(builder *b, uint32_t k) {
     if (!folds) return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u: its folds do not take configurations to configurations", k);
     rl_cert_verdict is = b->part->nspan ? fill_spans(b, &t) : rl_cert_table_fill(b->tmp, &t, b->w->maxstate, b->w->maxwork, &b->w->work, &left);
     if (is == RL_CERT_HOLDS) return RL_OK;
-    b->w->undecided = b->w->work > b->w->maxwork || is == RL_CERT_TOO_MANY;
+    b->w->undecided = b->w->work > b->w->maxwork || is == RL_CERT_TOO_MANY || b->part->nspan; /* spans that do not show a claim do not refute it */
     if (b->w->work > b->w->maxwork)
         return rl_fail(b->w->ctx, RL_EPROOF, "proof: component %u (from op %u on): not decided after %" PRIu64 " comparisons", k, b->part->op[0],
                        b->w->maxwork);
