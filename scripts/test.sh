@@ -7,6 +7,12 @@
 #   test.sh --device cuda    the suites that run models, on a GPU; skipped, with their number, where there is none
 #
 # Where there is nvcc, the CUDA backend is compiled for RL_CUDA_ARCHS (default 90: one architecture); setup.sh's need_nvcc can fetch it.
+case "${1:-}" in
+-h | --help)
+    sed -n '2,/^[^#]/s/^#\( \|$\)//p' "$0"
+    exit 0
+    ;;
+esac
 source "$(dirname "$0")/setup.sh"
 
 device=
@@ -26,6 +32,7 @@ RANDOM_COUNT=${RANDOM_COUNT:-200}
 logs=build/test-logs
 mkdir -p "$logs"
 words=("$@")
+any=0 # is there a suite that the words name?
 : >"$logs/failed"
 
 closing() { grep -E 'tests passed|passed, .* failed' "$1" | tail -n 1 | grep . || grep -v '^$' "$1" | tail -n 1; }
@@ -37,6 +44,7 @@ suite() {
     shift
     for w in "${words[@]}"; do [[ $name == *"$w"* ]] && chosen=1; done
     [ ${#words[@]} = 0 ] || [ $chosen = 1 ] || return 0
+    any=1
     while [ "$(jobs -rp | wc -l)" -ge 3 ]; do wait -n || true; done
     run_suite "$name" "$@" &
 }
@@ -98,6 +106,10 @@ closing_status() {
     if [ -s "$logs/failed" ]; then
         echo "failed: $(sort "$logs/failed" | xargs) (logs in $logs)"
         exit 1
+    fi
+    if [ $any = 0 ]; then
+        echo "no suite's name contains ${words[*]}"
+        exit 2
     fi
     echo "all suites passed in $SECONDS s"
     exit 0
