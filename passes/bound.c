@@ -247,6 +247,9 @@ static bool bound_by_spans(rl_prover *v, const rl_plan *q, const folded *x, rl_l
 #define RL_SPAN_MANY (1 << 14)
 #endif
 
+/* Is there nothing below what is known? */
+static bool is_reached(const folded *x, const rl_solution *sol) { return x->problem.upper && sol->bound >= x->problem.upper; }
+
 /* As a whole, if that is done in some part of the time; else by spans; and where these are not enough, as a whole again. */
 static rl_status solve_restricted(rl_prover *v, const rl_plan *q, const folded *x, rl_solution *sol, rl_least **least) {
     enum { QUICK = 4 };
@@ -255,8 +258,7 @@ static rl_status solve_restricted(rl_prover *v, const rl_plan *q, const folded *
     bool few = count_configs(&x->problem) < RL_SPAN_MANY;
     *sol = (rl_solution){0};
     if (few) RL_TRY(solve_folded(v, x, RL_MIN(now + RL_MAX((v->deadline - now) / QUICK, least_quick), v->deadline), sol));
-    bool reached = x->problem.upper && sol->bound >= x->problem.upper;
-    if (sol->optimal || reached || bound_by_spans(v, q, x, least) || (*least && !few)) return RL_OK;
+    if (sol->optimal || is_reached(x, sol) || bound_by_spans(v, q, x, least) || (*least && !few)) return RL_OK;
     now = rl_work_seconds();
     return solve_folded(v, x, *least ? now + (v->deadline - now) / 2 : v->deadline, sol); /* atoms that are kept otherwise may do better */
 }
@@ -265,15 +267,14 @@ static rl_status solve_restricted(rl_prover *v, const rl_plan *q, const folded *
 static rl_status bound_restricted(rl_prover *v, rl_plan *q, rl_least **least) {
     rl_solution sol;
     folded x;
-    int64_t upper = known_weight(v);
     double now = rl_work_seconds();
     RL_TRY(fold_restricted(v, q, &x));
     v->folding = rl_work_seconds() - now;
-    x.problem.upper = upper;
+    x.problem.upper = known_weight(v);
     RL_TRY(solve_restricted(v, q, &x, &sol, least));
-    bool reached = upper && sol.bound >= upper;
-    if (sol.optimal || reached) *least = reached ? rl_copy(v->tmp, v->known, q->ncomp * sizeof **least) : rl_new(v->tmp, rl_least, q->ncomp);
-    bool solved = sol.optimal || reached; /* then a second fold that does not halve what there is would be no help to a checker */
+    bool reached = is_reached(&x, &sol), solved = sol.optimal || reached;
+    if (solved) *least = reached ? rl_copy(v->tmp, v->known, q->ncomp * sizeof **least) : rl_new(v->tmp, rl_least, q->ncomp);
+    /* Where it is solved as a whole, a second fold that does not halve what there is would be no help to a checker. */
     if (*least) rl_fold_note(v->p, q, v->open, x.f.to, solved && !x.f.halves ? NULL : x.f.again);
     if (!solved) return RL_OK;
     memset(v->spans, 0, q->ncomp * sizeof *v->spans);

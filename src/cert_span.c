@@ -7,8 +7,6 @@
  *
  * The table is settled, and folded, before; what an op costs by itself, whatever is chosen, is in the base. */
 #include "cert_internal.h"
-#include <inttypes.h>
-#include <string.h>
 
 #define MOST (INT64_C(1) << 60)
 
@@ -51,18 +49,17 @@ static bool table_of(spans *x, uint32_t i, uint32_t beg, rl_cert_table *out) {
     const rl_cert_span *span = &x->part->span[i];
     rl_cert_key *weight = rl_new(x->mem, rl_cert_key, x->t->nelem);
     *out = (rl_cert_table){.nstep = span->nop, .nelem = x->t->nelem, .weight = weight, .claim = {span->least, 0}};
-    out->step = rl_copy(x->mem, x->t->step + beg, span->nop * sizeof *out->step);
+    out->step = rl_new(x->mem, rl_cert_step, span->nop);
     for (uint32_t k = 0; k < span->nweigh; k++) weight[x->element[i][k]].major = span->weigh[k].weight;
     for (uint32_t j = 0; j < span->nop; j++) {
         const rl_cert_step *from = &x->t->step[beg + j];
         rl_cert_step *s = &out->step[j];
-        *s = (rl_cert_step){.ncfg = from->ncfg, .start = rl_copy(x->mem, from->start, (from->ncfg + 1u) * sizeof *s->start),
-                            .own = rl_copy(x->mem, from->own, from->ncfg * sizeof *s->own), .elem = rl_new(x->mem, uint32_t, from->start[from->ncfg] + 1u)};
+        *s = (rl_cert_step){.ncfg = from->ncfg, .start = rl_new(x->mem, uint32_t, from->ncfg + 1u), .own = rl_new(x->mem, rl_cert_key, from->ncfg),
+                            .elem = rl_new(x->mem, uint32_t, from->start[from->ncfg] + 1u)};
         const rl_cert_key least = least_own(from);
         uint32_t n = 0;
         for (uint32_t c = 0; c < from->ncfg; c++) {
             if (!number_of(x, rl_key_sub(from->own[c], least), &s->own[c].major)) return false;
-            s->own[c].minor = 0;
             s->start[c] = n;
             for (uint32_t k = from->start[c]; k < from->start[c + 1]; k++) {
                 uint32_t e = from->elem[k];

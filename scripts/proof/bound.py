@@ -313,9 +313,9 @@ def check_table(proof, listed):
     for k, part in enumerate(proof.parts):
         if part.cost == (0, 0):
             continue  # no cost is negative
-        key, table = component(proof, part, paid, cache, listed)
+        key, below = component(proof, part, paid, cache, listed)
         if key not in done:
-            done[key] = not spans.shown(*in_spans(proof, part, *table())) if part.spans else Table(*table()).below()
+            done[key] = below()
         if done[key]:
             if part.spans:
                 raise Refused(f"the spans of component {k} do not show what it claims")
@@ -357,7 +357,7 @@ def standing(proof, values):
 
 
 def component(proof, part, paid, cache, listed):
-    """What the least cost depends on, equal for equal components; and a function that gives the arguments of its table."""
+    """What the least cost depends on, equal for equal components; and a function that tells whether it is below what the part claims, or, of spans, whether they fail to show that it is not."""
     number, ops = {}, []
     keep = lambda v: proof.values[v].keep
     for o in part.ops:
@@ -376,20 +376,18 @@ def component(proof, part, paid, cache, listed):
     weighs = tuple((s.nop, s.least, tuple((number.get(v), tuple(w.items())) for v, w in s.weigh.items())) for s in part.spans)
     key = (limit, tuple(weight), tuple(orders.items()), again, tuple((v, id(c), u) for v, (c, u) in ops), part.counts, weighs)
 
-    def table():
+    def below():
         costs = [(v, {o: x * u for o, x in c.items()}) for v, (c, u) in ops]
         if any(again):
             costs = refolded(costs, orders, weight, [images(v, v.refold) for v in (proof.values[v] for v in number)])
-        return weight, orders, costs, limit
-    return key, table
+        if part.spans:
+            return not spans.shown(*in_spans(proof, part, number, weight, orders, costs, limit))
+        return Table(weight, orders, costs, limit).below()
+    return key, below
 
 
-def in_spans(proof, part, weight, orders, ops, limit):
+def in_spans(proof, part, number, weight, orders, ops, limit):
     """Arguments of spans.shown, of those of the table."""
-    number = {}
-    for o in part.ops:
-        for p in proof.ops[o].pins:
-            number.setdefault(p.value, len(number))
     sizes = [proof.values[v].bytes for v in number]
     found = []
     for s in part.spans:

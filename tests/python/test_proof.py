@@ -133,10 +133,8 @@ def hand_spans(seed):
         words, right = spangen.add(r, proofgen.make(r).text())
     except OverflowError:
         return None
-    if words is None or accepts(None, words)[0] is None and right:
-        return None
-    why = accepts(None, words)[0]
-    return None if why and not right else f"spans {seed}: the referee says {right}, the checker {why}"
+    why = accepts(None, words)[0] if words else None
+    return None if not words or right == (why is None) else f"spans {seed}: the referee says {right}, the checker {why}"
 
 
 def hand_wide(seed, room=2):
