@@ -77,6 +77,7 @@ bool rl_bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem
     const rl_bound_scale *s = &v->scale;
     if (s->bytes_first || !s->exact) return false;
     rl_problem one = problem_of(q, problem, comp, v->tmp);
+    rl_spanning spanning;
     rl_opspans best = {0}, x;
     rl_least known = v->known[comp];
     int64_t most = 0, enough = s->price ? known.count : rl_bound_weight(s, known);
@@ -85,8 +86,9 @@ bool rl_bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem
         if (q->cls.p[c].comp == comp) most = RL_MAX(most, q->cls.p[c].bytes);
     *least = (rl_least){0};
     bool open = true;
+    if (rl_span_begin(v->tmp, &one, &spanning) != RL_OK) return false;
     for (uint32_t about = FEW; about <= MOST && open && rl_work_seconds() - start <= (v->deadline - start) / SPARE; about *= 2) {
-        if (rl_solve_spans(v->p->mem, &one, about, enough, v->deadline, &x) != RL_OK) return false;
+        rl_solve_spans(v->p->mem, &spanning, about, enough, v->deadline, &x);
         if (x.n && x.bound > best.bound) best = x;
         if (best.bound > 0) *least = least_of(s, best.bound, most, known);
         open = least->count < known.count || (least->bytes == 0 && known.bytes > 0);

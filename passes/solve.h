@@ -51,8 +51,17 @@ typedef struct { uint32_t value, order; int64_t weight; } rl_weigh;
 typedef struct { uint32_t nop, nweigh; int64_t least; rl_weigh *weigh; } rl_opspan;
 typedef struct { uint32_t n; rl_opspan *span; int64_t bound, conversion; } rl_opspans; /* bound: of the total; conversion: as of rl_cert_part, or 0 */
 
+/* What spans of any length have in common: the problem as a cover, what is paid whatever is chosen, and the parts of the weights; in mem. */
+typedef struct {
+    const rl_problem *problem;
+    struct rl_cover *cover;
+    struct rl_shares *shares; /* NULL before the first spans */
+    int64_t base;
+    rl_arena *mem;
+} rl_spanning;
+rl_status rl_span_begin(rl_arena *mem, const rl_problem *p, rl_spanning *x);
 /* Spans of about so many ops that have a choice, none where that is one; a bound that is enough.  In mem. */
-rl_status rl_solve_spans(rl_arena *mem, const rl_problem *p, uint32_t about, int64_t enough, double deadline, rl_opspans *out);
+void rl_solve_spans(rl_arena *mem, rl_spanning *x, uint32_t about, int64_t enough, double deadline, rl_opspans *out);
 
 /* Orders that can stand in for others, everywhere at once: to[v][k] for order k of value v, to[v] NULL where v has no choice.  The image
  * of every configuration, order by order, is a configuration of the same op that costs no more, so some cheapest assignment

@@ -21,7 +21,7 @@ typedef struct {
     uint32_t *orig; /* [ncfg] the configuration of the rl_choice */
 } rl_bundle;
 
-typedef struct {
+typedef struct rl_cover {
     uint32_t nop, nelem, nval;
     rl_bundle *op;
     int64_t *weight; /* [nelem] > 0 */
@@ -61,7 +61,7 @@ uint32_t rl_arrange(rl_arena *mem, const rl_cover *p, rl_arrangement out[RL_MAXA
 rl_arrangement rl_arrange_better(rl_arena *mem, const rl_cover *p, rl_arrangement best, double deadline);
 
 /* solve_share.c: each op's part of the weight of the elements that it may ask for, and the bound that follows from these. */
-typedef struct {
+typedef struct rl_shares {
     uint32_t *beg, *elem; /* of each op: elem[beg[o]] .. elem[beg[o + 1]] */
     int64_t *part;        /* beside elem */
     int64_t *least;       /* [nop] cost and parts of the op's cheapest configuration; parts are small where op is late in seq */

@@ -144,34 +144,37 @@ static void number_orders(const rl_problem *p, rl_arena *tmp, const rl_cover *c,
         for (uint32_t k = 0; k < out->span[i].nweigh; k++) out->span[i].weigh[k].order -= first[out->span[i].weigh[k].value];
 }
 
-static rl_status find_spans(rl_arena *mem, rl_arena *tmp, const rl_problem *p, uint32_t about, int64_t enough, double deadline, rl_opspans *out) {
-    rl_cover c;
-    RL_TRY(rl_cover_of(tmp, p, &c));
-    const paid x = find_paid(tmp, &c);
-    *out = (rl_opspans){.bound = c.base};
-    for (uint32_t e = 0; e < c.nelem; e++) out->bound += x.certain[e] ? c.weight[e] : 0;
-    for (uint32_t o = 0; o < c.nop; o++) {
-        drop(&c.op[o], c.weight, &x);
-        out->bound += take_least(&c.op[o]);
+rl_status rl_span_begin(rl_arena *mem, const rl_problem *p, rl_spanning *x) {
+    *x = (rl_spanning){.problem = p, .cover = rl_new(mem, rl_cover, 1), .mem = mem};
+    rl_cover *c = x->cover;
+    RL_TRY(rl_cover_of(mem, p, c));
+    const paid found = find_paid(mem, c);
+    x->base = c->base;
+    for (uint32_t e = 0; e < c->nelem; e++) x->base += found.certain[e] ? c->weight[e] : 0;
+    for (uint32_t o = 0; o < c->nop; o++) {
+        drop(&c->op[o], c->weight, &found);
+        x->base += take_least(&c->op[o]);
     }
-    uint32_t *seq = rl_new(tmp, uint32_t, c.nop), *end = rl_new(tmp, uint32_t, c.nop);
-    for (uint32_t o = 0; o < c.nop; o++) seq[o] = o;
-    out->n = cut(tmp, &c, about, end);
-    if (out->n < 2) {
-        *out = (rl_opspans){0};
-        return RL_OK;
-    }
-    rl_shares s = rl_share_out(tmp, &c, seq, true, NULL, enough - out->bound, deadline);
-    out->span = rl_new(mem, rl_opspan, out->n);
-    solve_spans(mem, tmp, &c, &s, end, deadline, out);
-    number_orders(p, tmp, &c, out);
     return RL_OK;
 }
 
-rl_status rl_solve_spans(rl_arena *mem, const rl_problem *p, uint32_t about, int64_t enough, double deadline, rl_opspans *out) {
+void rl_solve_spans(rl_arena *mem, rl_spanning *x, uint32_t about, int64_t enough, double deadline, rl_opspans *out) {
     rl_arena tmp;
     rl_arena_init(&tmp, mem->ctx);
-    rl_status s = find_spans(mem, &tmp, p, about, enough, deadline, out);
+    const rl_cover *c = x->cover;
+    uint32_t *end = rl_new(&tmp, uint32_t, c->nop);
+    *out = (rl_opspans){.n = cut(&tmp, c, about, end), .bound = x->base};
+    if (out->n < 2) *out = (rl_opspans){0};
+    else {
+        if (!x->shares) {
+            uint32_t *seq = rl_new(&tmp, uint32_t, c->nop);
+            for (uint32_t o = 0; o < c->nop; o++) seq[o] = o;
+            x->shares = rl_new(x->mem, rl_shares, 1);
+            *x->shares = rl_share_out(x->mem, c, seq, true, NULL, enough - x->base, deadline);
+        }
+        out->span = rl_new(mem, rl_opspan, out->n);
+        solve_spans(mem, &tmp, c, x->shares, end, deadline, out);
+        number_orders(x->problem, &tmp, c, out);
+    }
     rl_arena_free(&tmp);
-    return s;
 }

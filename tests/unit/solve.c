@@ -95,7 +95,9 @@ static bool holds_by_spans(rl_arena *a, const rl_problem *p, int64_t want, uint3
     rl_opspans x;
     uint32_t nop = 0;
     int64_t **left = rl_new(a, int64_t *, p->nval);
-    if (rl_solve_spans(a, p, 1 + below(4), INT64_MAX / 4, rl_work_seconds() + 10, &x) != RL_OK) return false;
+    rl_spanning spanning;
+    if (rl_span_begin(a, p, &spanning) != RL_OK) return false;
+    rl_solve_spans(a, &spanning, 1 + below(4), INT64_MAX / 4, rl_work_seconds() + 10, &x);
     if (x.n == 0) return true;
     for (uint32_t v = 0; v < p->nval; v++) {
         left[v] = rl_new(a, int64_t, p->norder[v]);
