@@ -30,7 +30,7 @@ void rl_fast_begin(rl_rt *rt) {
     if (rt->fast && rt->fast->d.omp_set_num_threads) rt->fast->d.omp_set_num_threads((int)rl_pool_size(rt->pool));
 }
 
-enum { SMALL = 32768, MOST = 1 << 25 }; /* bytes of a block that is worth keeping; of all that are kept */
+enum { SMALL = 32768, MOST = 1 << 26 }; /* bytes of a block that is worth keeping; of all that are kept */
 
 void *rl_fast_spare(rl_fast *f, size_t nbyte) {
     for (uint32_t i = 0; nbyte >= SMALL && i < RL_SPARES; i++) {

@@ -8,6 +8,7 @@
 
 enum {
     STREAM = 6 << 20,  /* bytes from which on what is written goes past the cache: it would drive out more than it finds again */
+    BOXED = 8 << 20,   /* the same, where that takes a buffer between */
     BLOCK = 4 << 10,   /* bytes of a block, where whole rows are copied, along each of its sides */
     TILE = 16 << 10,   /* bytes of a tile, and of its rows on the `to` side */
     TILE_ROW = 256,
@@ -438,6 +439,17 @@ typedef struct {
     rl_stage s;
 } whole;
 
+/* Is what it reads read in the sequence in which it is written, perhaps again and again (Pad, Tile, Expand)?  Such reads are foreseen. */
+static bool reads_on(const rl_nest *b) {
+    int64_t step = INT64_MAX;
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (b->loop[i].from == 0) continue;
+        if (magnitude(b->loop[i].from) > step) return false;
+        step = magnitude(b->loop[i].from);
+    }
+    return true;
+}
+
 /* Of the given nest, which is not empty; all but a plain way has its plan, and boxes have theirs. */
 static rl_move_way choose_way(whole *w, const rl_nest *given) {
     int64_t bytes = given->bits;
@@ -452,8 +464,8 @@ static rl_move_way choose_way(whole *w, const rl_nest *given) {
     if (p->size && p->k->fence && bytes >= STREAM) {
         choose_stream(p);
         if (p->stream) return RL_WAY_STREAM;
-        bool boxes = p->chunk == rl_move_tiles || p->chunk == rl_move_mixes || p->chunk == rl_move_rows;
-        if (boxes && rl_stage_make(&w->s, &w->b, p->k)) return RL_WAY_BOXES;
+        bool boxes = p->chunk == rl_move_tiles || p->chunk == rl_move_mixes || (p->chunk == rl_move_rows && !reads_on(&w->b));
+        if (boxes && bytes >= BOXED && rl_stage_make(&w->s, &w->b, p->k)) return RL_WAY_BOXES;
     }
     return RL_WAY_CACHE;
 }

@@ -227,15 +227,16 @@ TEST(ways) {
     static const struct { uint32_t bits, rank; int64_t dim[6]; uint32_t perm[6]; int odd; rl_move_way avx2, avx512; } cases[] = {
         {32, 2, {100, 100}, {0, 1}, 0, RL_WAY_PLAIN, RL_WAY_PLAIN},
         {32, 2, {1000, 1000}, {1, 0}, 0, RL_WAY_CACHE, RL_WAY_CACHE},
-        {32, 2, {1250, 1250}, {1, 0}, 0, RL_WAY_CACHE, RL_WAY_CACHE}, /* 6 MiB are 1254 x 1254 */
-        {32, 2, {1260, 1260}, {1, 0}, 0, RL_WAY_BOXES, RL_WAY_BOXES},
-        {8, 2, {2600, 2600}, {1, 0}, 5, RL_WAY_BOXES, RL_WAY_BOXES},
+        {32, 2, {1440, 1440}, {1, 0}, 0, RL_WAY_CACHE, RL_WAY_CACHE}, /* 8 MiB are 1448 x 1448 */
+        {32, 2, {1450, 1450}, {1, 0}, 0, RL_WAY_BOXES, RL_WAY_BOXES},
+        {8, 2, {2900, 2900}, {1, 0}, 5, RL_WAY_BOXES, RL_WAY_BOXES},
         {32, 2, {1700000, 1}, {1, 0}, 0, RL_WAY_STREAM, RL_WAY_STREAM},
         {32, 4, {9, 128, 12, 64}, {0, 2, 1, 3}, 0, RL_WAY_CACHE, RL_WAY_CACHE},
         {32, 4, {17, 128, 12, 64}, {0, 2, 1, 3}, 48, RL_WAY_STREAM, RL_WAY_STREAM}, /* rows of four lines and more, however they lie */
         {8, 4, {70, 128, 12, 64}, {0, 2, 1, 3}, 0, RL_WAY_STREAM, RL_WAY_STREAM},
-        {8, 4, {70, 128, 12, 64}, {0, 2, 1, 3}, 16, RL_WAY_BOXES, RL_WAY_BOXES},
-        {32, 4, {11, 224, 224, 3}, {0, 3, 1, 2}, 0, RL_WAY_BOXES, RL_WAY_STREAM}, /* AVX2 has no mixes */
+        {8, 4, {90, 128, 12, 64}, {0, 2, 1, 3}, 16, RL_WAY_BOXES, RL_WAY_BOXES},
+        {8, 4, {70, 128, 12, 64}, {0, 2, 1, 3}, 16, RL_WAY_CACHE, RL_WAY_CACHE},
+        {32, 4, {14, 224, 224, 3}, {0, 3, 1, 2}, 0, RL_WAY_BOXES, RL_WAY_STREAM}, /* AVX2 has no mixes */
         {32, 4, {9, 224, 224, 3}, {0, 3, 1, 2}, 0, RL_WAY_CACHE, RL_WAY_CACHE}};
     for (uint32_t i = 0; i < RL_LEN(cases); i++)
         for (uint32_t k = 0; k < RL_LEN(isas); k++) {
