@@ -244,30 +244,43 @@ static rl_status check_places(rl_writer *w, const struct rl_onnx *o, const char 
     return RL_OK;
 }
 
-/* Data first, the model last; what was not there before goes again where something fails. */
-static rl_status write_all(rl_writer *w, const struct rl_onnx *o, const char *path, const locations *l) {
-    rl_str dir = rl_file_dir(w->ctx, path);
-    rl_sources from = {0};
-    find_sources(w->mem, o, &from);
-    RL_TRY(check_places(w, o, path, dir, l, &from));
-    written *done = rl_new(w->mem, written, l->n + w->placed.n + 1);
-    rl_span *spans = rl_new(w->mem, rl_span, 2 * w->placed.n + 1);
+/* What writing needs: all memory is had before a lock is. */
+typedef struct { rl_str dir; rl_sources from; written *done; rl_span *spans; } job;
+
+/* Data first, the model last; what was not there before goes again where something fails.  A file that is there may be another
+ * model's: it is replaced only together with a model. */
+static rl_status write_files(rl_writer *w, const struct rl_onnx *o, const char *path, const locations *l, const job *j) {
+    struct stat st;
+    bool replaces = stat(path, &st) == 0;
+    written *done = j->done;
     rl_status status = RL_OK;
     uint32_t n = 0;
     for (uint32_t i = 0, m; i < w->placed.n && status == RL_OK; i += m / 2) {
-        m = list_file(w, i, spans);
+        m = list_file(w, i, j->spans);
         done[n].location = w->placed.p[i].location;
-        status = rl_file_write_beneath(w->ctx, dir, done[n].location, spans, m, &from, &done[n].made);
+        status = rl_file_write_beneath(w->ctx, j->dir, done[n].location, replaces, j->spans, m, &j->from, &done[n].made);
         n++;
     }
     for (uint32_t i = 0; i < l->n && status == RL_OK; i++) {
         done[n].location = l->p[i];
-        status = carry(w->ctx, o, dir, l->p[i], &from, &done[n].made);
+        status = carry(w->ctx, o, j->dir, l->p[i], &j->from, &done[n].made);
         n++;
     }
-    if (status == RL_OK) status = rl_file_write_spans(w->ctx, path, w->chunk.p, w->chunk.n, &from);
+    if (status == RL_OK) status = rl_file_write_spans(w->ctx, path, w->chunk.p, w->chunk.n, &j->from);
     for (uint32_t i = 0; i < n && status != RL_OK; i++)
-        if (done[i].made) rl_file_drop_beneath(dir, done[i].location);
+        if (done[i].made) rl_file_drop_beneath(j->dir, done[i].location);
+    return status;
+}
+
+static rl_status write_all(rl_writer *w, const struct rl_onnx *o, const char *path, const locations *l) {
+    job j = {.dir = rl_file_dir(w->ctx, path)};
+    find_sources(w->mem, o, &j.from);
+    RL_TRY(check_places(w, o, path, j.dir, l, &j.from));
+    j.done = rl_new(w->mem, written, l->n + w->placed.n + 1);
+    j.spans = rl_new(w->mem, rl_span, 2 * w->placed.n + 1);
+    int lock = l->n + w->placed.n ? rl_file_lock_dir(j.dir) : -1;
+    rl_status status = write_files(w, o, path, l, &j);
+    rl_file_unlock_dir(lock);
     return status;
 }
 

@@ -12,7 +12,7 @@
  * What lies in a mapped file and is large is copied from that file by the kernel (onnx_copy.c), not through the mapping.
  *
  * No arena memory is allocated while a file is open, because a failed allocation does not return. */
-#define _GNU_SOURCE /* O_TMPFILE */
+#define _GNU_SOURCE /* O_TMPFILE, renameat2 */
 #include "onnx_internal.h"
 
 #include <errno.h>
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -261,10 +262,11 @@ static int open_unnamed(const char *target) {
 }
 
 /* Gives a file without a name that of target: directly where there is none yet, else by way of a temporary name, as only rename replaces. */
-static bool name_file(int fd, const char *target) {
+static bool name_file(int fd, const char *target, bool fresh) {
     char self[64], temp[PATH_MAX];
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
     if (linkat(AT_FDCWD, self, AT_FDCWD, target, AT_SYMLINK_FOLLOW) == 0) return true;
+    if (fresh) return false;
     for (uint64_t k = 0; k < 100 && errno == EEXIST && temp_name(target, k, temp, sizeof temp); k++) {
         if (linkat(AT_FDCWD, self, AT_FDCWD, temp, AT_SYMLINK_FOLLOW) != 0) continue;
         if (rename(temp, target) == 0) return true;
@@ -300,24 +302,37 @@ static bool fill(int fd, const struct stat *old, const rl_span *s, size_t n, con
     return write_new(fd, s, n, from) && (!old || fchmod(fd, old->st_mode & 0777) == 0) && fsync(fd) == 0;
 }
 
-static bool write_named(const char *target, const struct stat *old, const rl_span *s, size_t n, const rl_sources *from) {
+/* Not over what is there, but where a file system has neither way to say so. */
+static bool rename_new(const char *temp, const char *target) {
+    struct stat st;
+    if (renameat2(AT_FDCWD, temp, AT_FDCWD, target, RENAME_NOREPLACE) == 0) return true;
+    if (errno != EINVAL && errno != ENOSYS) return false;
+    if (link(temp, target) == 0) return unlink(temp) == 0;
+    if (errno == EEXIST || lstat(target, &st) == 0) {
+        errno = EEXIST;
+        return false;
+    }
+    return rename(temp, target) == 0;
+}
+
+static bool write_named(const char *target, const struct stat *old, bool fresh, const rl_span *s, size_t n, const rl_sources *from) {
     char temp[PATH_MAX];
     int fd = open_temp(target, temp, sizeof temp);
     if (fd < 0) return false;
-    if (close_after(fd, fill(fd, old, s, n, from)) && rename(temp, target) == 0) return true;
+    if (close_after(fd, fill(fd, old, s, n, from)) && (fresh ? rename_new(temp, target) : rename(temp, target) == 0)) return true;
     int e = errno;
     unlink(temp);
     errno = e;
     return false;
 }
 
-/* Through a temporary file; old: the file it replaces, or NULL. False and errno. */
-static bool write_regular(const char *target, const struct stat *old, const rl_span *s, size_t n, const rl_sources *from) {
+/* Through a temporary file; old: the file it replaces, or NULL; fresh: EEXIST where there is one meanwhile. False and errno. */
+static bool write_regular(const char *target, const struct stat *old, bool fresh, const rl_span *s, size_t n, const rl_sources *from) {
     if (old && access(target, W_OK) != 0) return false;
     int fd = open_unnamed(target);
-    bool filled = fd >= 0 && fill(fd, old, s, n, from), ok = filled && name_file(fd, target);
+    bool filled = fd >= 0 && fill(fd, old, s, n, from), ok = filled && name_file(fd, target, fresh), taken = filled && !ok && fresh && errno == EEXIST;
     if (fd >= 0) close_after(fd, ok); /* what a close could find, fsync has found */
-    if (!ok && (fd < 0 || filled)) ok = write_named(target, old, s, n, from); /* no such files here, or no /proc to name them by */
+    if (!ok && !taken && (fd < 0 || filled)) ok = write_named(target, old, fresh, s, n, from); /* no such files here, or no /proc to name them by */
     if (ok) sync_dir(target);
     return ok;
 }
@@ -349,9 +364,9 @@ rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, s
     } else if (exists && !S_ISREG(st.st_mode)) {
         ok = write_directly(path, s, n);
     } else if (exists) {
-        ok = realpath(path, target) && write_regular(target, &st, s, n, from);
+        ok = realpath(path, target) && write_regular(target, &st, false, s, n, from);
     } else {
-        ok = write_regular(path, NULL, s, n, from);
+        ok = write_regular(path, NULL, false, s, n, from);
     }
     return ok ? RL_OK : rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
 }
@@ -373,35 +388,39 @@ static bool make_dirs(char *path, size_t nbase) {
     return true;
 }
 
-static bool same_bytes(const char *path, rl_span want) {
+static bool same_bytes(const char *path, const rl_span *s, size_t n) {
     rl_span have;
+    size_t at = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || map_fd(fd, UINT64_MAX, false, &have, NULL)) return false;
-    bool same = have.n == want.n && rl_same_bytes(have.p, want.p, have.n);
+    bool same = true;
+    for (size_t i = 0; i < n && same; at += s[i++].n) same = s[i].n <= have.n - at && rl_same_bytes(have.p + at, s[i].p, s[i].n);
+    same &= at == have.n;
     rl_file_unmap(have);
     return same;
 }
 
-rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, const rl_sources *from, bool *made) {
-    char path[PATH_MAX];
+static rl_status put_at(rl_ctx *ctx, const char *dir, char *path, const rl_span *s, size_t n, const rl_sources *from, bool *made) {
     struct stat st;
-    *made = false;
-    if (!join(path, sizeof path, dir, location))
-        return rl_fail(ctx, RL_EIO, "external data '%.200s': the path is too long", location);
-    if (lstat(path, &st) == 0) {
-        if (same_bytes(path, bytes)) return RL_OK;
-        return rl_fail(ctx, RL_EIO,
-                       "%.400s: the model's external data goes here, but a file with other contents is in its place",
-                       path);
+    bool there = lstat(path, &st) == 0;
+    if (!there) {
+        *made = make_dirs(path, strlen(dir)) && write_regular(path, NULL, true, s, n, from);
+        if (*made) return RL_OK;
+        if (errno != EEXIST) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
     }
-    if (!make_dirs(path, strlen(dir))) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
-    RL_TRY(rl_file_write_spans(ctx, path, &bytes, 1, from));
-    *made = true;
-    return RL_OK;
+    if (same_bytes(path, s, n)) return RL_OK;
+    return rl_fail(ctx, RL_EIO, "%.400s: the model's external data goes here, but a file with other contents is in its place", path);
 }
 
-rl_status rl_file_write_beneath(rl_ctx *ctx, const char *dir, const char *location, const rl_span *s, size_t n, const rl_sources *from,
-                                bool *made) {
+rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, const rl_sources *from, bool *made) {
+    char path[PATH_MAX];
+    *made = false;
+    if (!join(path, sizeof path, dir, location)) return rl_fail(ctx, RL_EIO, "external data '%.200s': the path is too long", location);
+    return put_at(ctx, dir, path, &bytes, 1, from, made);
+}
+
+rl_status rl_file_write_beneath(rl_ctx *ctx, const char *dir, const char *location, bool replaces, const rl_span *s, size_t n,
+                                const rl_sources *from, bool *made) {
     char path[PATH_MAX];
     struct stat st;
     *made = false;
@@ -410,13 +429,23 @@ rl_status rl_file_write_beneath(rl_ctx *ctx, const char *dir, const char *locati
     for (uint32_t i = 0; was && from && i < from->n; i++)
         if (st.st_dev == from->p[i].id.dev && st.st_ino == from->p[i].id.ino)
             return rl_fail(ctx, RL_EUSAGE, "external data '%.200s': that is a file of the input, which stays as it is", location);
-    if (!make_dirs(path, strlen(dir))) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
-    RL_TRY(rl_file_write_spans(ctx, path, s, n, from));
-    *made = !was;
-    return RL_OK;
+    if (!was || !replaces) return put_at(ctx, dir, path, s, n, from, made);
+    return rl_file_write_spans(ctx, path, s, n, from);
 }
 
 void rl_file_drop_beneath(const char *dir, const char *location) {
     char path[PATH_MAX];
     if (join(path, sizeof path, dir, location)) unlink(path);
+}
+
+int rl_file_lock_dir(const char *dir) {
+    enum { TRIES = 6000 };
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; fd >= 0 && i < TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return fd;
+}
+
+void rl_file_unlock_dir(int fd) {
+    if (fd >= 0) close(fd);
 }

@@ -96,12 +96,17 @@ rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location
 /* Would both be one file: under any of its names where it is there, else in one folder under one name? Devices take what comes. */
 bool rl_file_same_place(const char *a, const char *b);
 rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n, const rl_sources *from);
-/* Writes bytes to dir/location unless the same bytes are there; *made: there was nothing. Other bytes: RL_EIO. */
+/* Writes bytes to dir/location unless the same bytes are there; *made: there was nothing. Other bytes: RL_EIO, also where they
+ * came there meanwhile. */
 rl_status rl_file_put_beneath(rl_ctx *ctx, const char *dir, const char *location, rl_span bytes, const rl_sources *from, bool *made);
-/* Writes spans to dir/location in place of what is there, but never over one of the files in from; *made: there was nothing. */
-rl_status rl_file_write_beneath(rl_ctx *ctx, const char *dir, const char *location, const rl_span *s, size_t n, const rl_sources *from,
-                                bool *made);
+/* The same of spans, and never over one of the files in from; replaces: else in place of what is there. */
+rl_status rl_file_write_beneath(rl_ctx *ctx, const char *dir, const char *location, bool replaces, const rl_span *s, size_t n,
+                                const rl_sources *from, bool *made);
 void rl_file_drop_beneath(const char *dir, const char *location);
+/* While one writes a model with its data nobody else does in this folder: data that is dropped after a failure, another may just have
+ * found as its own. Where there are no locks, or nobody lets go of it for a minute, it goes on without; then only such a drop can hurt. */
+int rl_file_lock_dir(const char *dir);
+void rl_file_unlock_dir(int fd);
 bool rl_file_same_dir(const char *a, const char *b);
 /* The folder of a path with its /, or "./"; interned. */
 rl_str rl_file_dir(rl_ctx *ctx, const char *path);

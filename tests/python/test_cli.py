@@ -216,6 +216,36 @@ def weights_model(path, data=None, n=4096):
     return path
 
 
+def beside(prog, run, tmp):
+    """Models of other folders whose data has one name, written at the same time: none goes over another's, and what one drops none has."""
+    models = [weights_model(tmp / x / f"m{x}.onnx", "w.bin", 1 << 20) for x in "ab"]
+    mine, other = (tmp / "a/w.bin").read_bytes(), bytes(1 << 20) + (tmp / "b/w.bin").read_bytes()[1 << 20:]
+    (tmp / "b/w.bin").write_bytes(other)
+
+    def whole(out):
+        return {p.name for p in out.iterdir()}, (out / "w.bin").read_bytes()
+
+    for k in range(8):
+        out = tmp / f"out{k}"
+        out.mkdir()
+        if k % 2:
+            runs = [subprocess.Popen([prog, "optimize", str(m), "-o", str(out / m.name)], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for m in models]
+            said = [p.communicate()[1] for p in runs]
+            statuses, err = sorted(p.returncode for p in runs), b"".join(said).decode()
+        else:
+            status, _, err = run("optimize", *models, "-o", out, "--jobs", 2)
+            statuses = [0, status]
+        names, data = whole(out)
+        check(f"data of one name, {'two calls' if k % 2 else 'one call'}", statuses == [0, 3] and "a file with other contents is in its place" in err
+              and (names, data) in (({"ma.onnx", "w.bin"}, mine), ({"mb.onnx", "w.bin"}, other)))
+    (tmp / "b/w.bin").write_bytes(mine)
+    for k in range(8):
+        out = tmp / f"drop{k}"
+        (out / "ma.onnx").mkdir(parents=True)
+        status, _, err = run("optimize", *models, "-o", out, "--jobs", 2)
+        check("what fails drops no other's data", status == 3 and "Is a directory" in err and whole(out) == ({"ma.onnx", "mb.onnx", "w.bin"}, mine))
+
+
 def lost(prog):
     """A full stdout: every command says so."""
     for words in (["--help"], ["--man"], ["stats", "--help"], ["run", "--man"], ["--version"], ["stats", "--version"], ["passes"], ["ops"], ["targets"], ["completion", "zsh"],
@@ -253,6 +283,12 @@ def external(run, tmp):
         check(f"{what}: as it is", made("d.onnx", src, "keep", f"keep_{what}") not in (None, "other weights"))
     check("a file goes along to another folder", (tmp / "keep_m/m.bin").read_bytes() == blob and not (tmp / "keep_inline/m.bin").exists())
     check("done again, the same", made("a.onnx", kept, "w.bin")["small"] is False)
+    check("the same data for another model", made("f.onnx", kept, "w.bin")["small"] is False)
+    (tmp / "out/w.bin").write_bytes(b"mine")
+    err = made("g.onnx", kept, "w.bin")
+    check("other data, which may be another model's", "w.bin: the model's external data goes here, but a file with other contents is in its place" in err
+          and (tmp / "out/w.bin").read_bytes() == b"mine" and not (tmp / "out/g.onnx").exists())
+    check("where the model is replaced, its data is", made("a.onnx", kept, "w.bin")["small"] is False and (tmp / "out/w.bin").read_bytes() != b"mine")
     other = made("e.onnx", tmp / "out/a.onnx", "moved.bin", "out2")
     check("what is optimized already is moved, too", other["a/w"]["location"] == "moved.bin" and not (tmp / "out2/w.bin").exists())
     for how, says in (("m.bin", "a file of the input"), ("../w.bin", "beneath the model's folder"), ("/w.bin", "beneath the model's folder"),
@@ -577,6 +613,8 @@ def main():
         inputs(run, Path(tmp) / "inputs")
         (Path(tmp) / "dying").mkdir()
         dying(prog, run, Path(tmp) / "dying")
+        (Path(tmp) / "beside").mkdir()
+        beside(prog, run, Path(tmp) / "beside")
         (Path(tmp) / "external").mkdir()
         external(run, Path(tmp) / "external")
         if args.large:
