@@ -123,6 +123,8 @@ static int64_t padding_of(const rl_desc *a, const rl_desc *b) {
 
 rl_status rl_desc_compare(const rl_desc *a, const rl_desc *b, rl_comparison *out, rl_error *e) {
     RL_WANTS(e, a, b, out);
+    RL_TRY(rl_desc_check(a, 0, e));
+    RL_TRY(rl_desc_check(b, 0, e));
     if (!same_type(a, b)) return rl_desc_fail(e, RL_EUSAGE, "the two have not the same dims and element type: nothing to compare");
     *out = (rl_comparison){.relation = RL_SAME, .select_axis = -1};
     if (rl_desc_equal(a, b)) return RL_OK;

@@ -94,7 +94,7 @@ static void pack(rl_desc *d, const uint8_t *order, bool clone) {
     for (uint32_t i = 0; i < d->rank; i++) row_major = row_major && order[i] == d->rank - 1 - i;
     for (uint32_t i = 0; i < d->rank; i++) {
         d->digit[order[i]].stride = step;
-        step *= clone || row_major ? RL_MAX(d->dim[order[i]], 1) : d->dim[order[i]];
+        step = rl_mul(step, clone || row_major ? RL_MAX(d->dim[order[i]], 1) : d->dim[order[i]]);
     }
 }
 
@@ -183,6 +183,7 @@ rl_status rl_propagate(uint32_t n, const rl_desc *in, rl_desc *out, rl_error *e)
     uint8_t order[RL_DESC_RANK] = {0};
     if (n == 0) return rl_desc_fail(e, RL_EUSAGE, "no operands");
     RL_WANTS(e, in, out);
+    for (uint32_t k = 0; k < n; k++) RL_TRY(rl_desc_check(&in[k], 0, e));
     RL_TRY(broadcast(n, in, out, e));
     bool alike = all_have_shape(n, in, out);
     if (alike && all_contiguous(n, in, RL_CONTIGUOUS)) order_of(RL_CONTIGUOUS, out->rank, order);
@@ -197,6 +198,7 @@ rl_status rl_propagate(uint32_t n, const rl_desc *in, rl_desc *out, rl_error *e)
 rl_status rl_to_format(const rl_desc *x, rl_memory_format f, rl_desc *out, int *copies, rl_error *e) {
     uint8_t order[RL_DESC_RANK] = {0};
     RL_WANTS(e, x, out, copies);
+    RL_TRY(rl_desc_check(x, 0, e));
     rl_desc d = *x;
     if (!rl_desc_is_strided(x)) return rl_desc_fail(e, RL_EUSAGE, "a layout with blocks or padding has no memory format");
     if (f != RL_PRESERVE && !order_of(f, x->rank, order))

@@ -3,23 +3,33 @@
 
 #include "desc.h"
 
-static void add_axis(rl_desc *to, const rl_desc *from, uint32_t a, int64_t dim) {
+static rl_status room_for(const rl_desc *d, uint32_t n, rl_error *e) {
+    if (d->ndigit + n > RL_DESC_DIGITS) return rl_desc_fail(e, RL_ELIMIT, "a layout has at most %d digits", RL_DESC_DIGITS);
+    return RL_OK;
+}
+
+static rl_status add_axis(rl_desc *to, const rl_desc *from, uint32_t a, rl_error *e) {
     rl_digits x = rl_desc_axis(from, a);
+    RL_TRY(room_for(to, x.n, e));
     uint32_t axis = to->rank++;
-    to->dim[axis] = dim;
+    to->dim[axis] = from->dim[a];
     for (uint32_t i = 0; i < x.n; i++) {
         to->digit[to->ndigit] = from->digit[x.first + i];
         to->digit[to->ndigit++].axis = axis;
     }
+    return RL_OK;
 }
 
-static void add_plain(rl_desc *to, int64_t dim, int64_t stride) {
+static rl_status add_plain(rl_desc *to, int64_t dim, int64_t stride, rl_error *e) {
+    RL_TRY(room_for(to, 1, e));
     to->digit[to->ndigit++] = (rl_digit){to->rank, dim, stride};
     to->dim[to->rank++] = dim;
+    return RL_OK;
 }
 
 rl_status rl_desc_permute(const rl_desc *d, const uint32_t *perm, rl_desc *out, rl_error *e) {
     RL_WANTS(e, d, out);
+    RL_TRY(rl_desc_check(d, 0, e));
     if (d->rank) RL_WANTS(e, perm);
     rl_desc x = {.dtype = d->dtype, .offset = d->offset};
     uint32_t seen = 0;
@@ -27,7 +37,7 @@ rl_status rl_desc_permute(const rl_desc *d, const uint32_t *perm, rl_desc *out, 
         if (perm[i] >= d->rank || seen >> perm[i] & 1)
             return rl_desc_fail(e, RL_EUSAGE, "perm[%u] is %u: no permutation of %u axes", i, perm[i], d->rank);
         seen |= 1u << perm[i];
-        add_axis(&x, d, perm[i], d->dim[perm[i]]);
+        RL_TRY(add_axis(&x, d, perm[i], e));
     }
     *out = x;
     return RL_OK;
@@ -48,8 +58,10 @@ static rl_status check_slice(const rl_desc *d, uint32_t axis, int64_t start, int
 
 rl_status rl_desc_slice(const rl_desc *d, uint32_t axis, int64_t start, int64_t step, int64_t count, rl_desc *out, rl_error *e) {
     RL_WANTS(e, d, out);
-    rl_desc x = *d;
+    RL_TRY(rl_desc_check(d, 0, e));
     RL_TRY(check_slice(d, axis, start, step, count, e));
+    rl_desc x = *d;
+    int64_t low, high;
     rl_digits g = rl_desc_axis(d, axis);
     int64_t block = rl_desc_block(d, axis);
     if (g.n > 1 && (step != 1 || (block && start % block)))
@@ -58,27 +70,28 @@ rl_status rl_desc_slice(const rl_desc *d, uint32_t axis, int64_t start, int64_t 
     x.dim[axis] = count;
     if (g.n == 1) {
         x.digit[g.first].size = count;
-        x.digit[g.first].stride *= count > 1 ? step : 1;
+        if (count > 1) x.digit[g.first].stride = rl_mul(x.digit[g.first].stride, step);
     } else {
         x.digit[g.first].size = count && block ? (count - 1) / block + 1 : 0;
     }
-    if (count) x.offset += rl_desc_step(d, axis, start);
+    if (count && rl_desc_range(d, &low, &high)) x.offset += rl_desc_step(d, axis, start); /* else it has no places, and any strides */
     *out = x;
     return RL_OK;
 }
 
 rl_status rl_desc_expand(const rl_desc *d, uint32_t rank, const int64_t *dim, rl_desc *out, rl_error *e) {
     RL_WANTS(e, d, out);
+    RL_TRY(rl_desc_check(d, 0, e));
     if (rank) RL_WANTS(e, dim);
     rl_desc x = {.dtype = d->dtype, .offset = d->offset};
     if (rank > RL_DESC_RANK || rank < d->rank) return rl_desc_fail(e, RL_EUSAGE, "rank %u cannot be expanded to %u", d->rank, rank);
     for (uint32_t i = 0; i < rank; i++) {
         bool fresh = i < rank - d->rank;
         uint32_t a = fresh ? 0 : i - (rank - d->rank);
-        if (!fresh && d->dim[a] == dim[i]) add_axis(&x, d, a, dim[i]);
-        else if (fresh || d->dim[a] == 1) add_plain(&x, dim[i], 0);
-        else return rl_desc_fail(e, RL_EUSAGE, "axis %u has %lld elements, which do not repeat to %lld", a, (long long)d->dim[a],
-                                 (long long)dim[i]);
+        if (!fresh && d->dim[a] != dim[i] && d->dim[a] != 1)
+            return rl_desc_fail(e, RL_EUSAGE, "axis %u has %lld elements, which do not repeat to %lld", a, (long long)d->dim[a],
+                                (long long)dim[i]);
+        RL_TRY(fresh || d->dim[a] != dim[i] ? add_plain(&x, dim[i], 0, e) : add_axis(&x, d, a, e));
     }
     RL_TRY(rl_desc_check(&x, 0, e));
     *out = x;
@@ -130,6 +143,7 @@ static void reverse(rl_desc *x) {
 
 rl_status rl_desc_reshape(const rl_desc *d, uint32_t rank, const int64_t *dim, rl_desc *out, rl_error *e) {
     RL_WANTS(e, d, out);
+    RL_TRY(rl_desc_check(d, 0, e));
     rl_desc fresh, x = {.dtype = d->dtype, .offset = d->offset, .rank = rank};
     rl_digit g[RL_DESC_DIGITS];
     RL_TRY(rl_desc_strided(d->dtype, rank, dim, NULL, d->offset, &fresh, e));
@@ -162,14 +176,15 @@ rl_status rl_desc_reshape(const rl_desc *d, uint32_t rank, const int64_t *dim, r
 
 rl_status rl_desc_fill_rank(const rl_desc *d, uint32_t rank, rl_desc *out, rl_error *e) {
     RL_WANTS(e, d, out);
+    RL_TRY(rl_desc_check(d, 0, e));
     rl_desc x = {.dtype = d->dtype, .offset = d->offset};
     if (rank > RL_DESC_RANK || rank < d->rank) return rl_desc_fail(e, RL_EUSAGE, "a tensor of rank %u cannot have rank %u", d->rank, rank);
     rl_digit first = d->rank ? d->digit[0] : (rl_digit){0, 1, 1};
     int64_t whole;
     if (__builtin_mul_overflow(RL_MAX(first.size, 1), first.stride, &whole))
         return rl_desc_fail(e, RL_EUSAGE, "sizes and strides overflow 64 bits at axis 0");
-    for (uint32_t i = d->rank; i < rank; i++) add_plain(&x, 1, whole);
-    for (uint32_t a = 0; a < d->rank; a++) add_axis(&x, d, a, d->dim[a]);
+    for (uint32_t i = d->rank; i < rank; i++) RL_TRY(add_plain(&x, 1, whole, e));
+    for (uint32_t a = 0; a < d->rank; a++) RL_TRY(add_axis(&x, d, a, e));
     *out = x;
     return RL_OK;
 }

@@ -410,6 +410,54 @@ TEST(refusals) {
     CHECK_STR(e.text, "digit 1 belongs to axis 1, out of order or beyond rank 1");
 }
 
+/* All 24 digits are taken: there is no room for one of another axis. */
+TEST(full) {
+    char text[400] = "i8[16777216]@{2:8388608";
+    rl_desc x;
+    rl_error e;
+    for (int k = 22; k >= 0; k--) sprintf(text + strlen(text), "*2:%d", 1 << k);
+    rl_desc d = parse(strcat(text, "}"));
+    const int64_t dim[] = {1, 1, 1, 1, 1, 1, 1, 1 << 24};
+    CHECK(d.ndigit == RL_DESC_DIGITS && rl_desc_permute(&d, (uint32_t[]){0}, &x, &e) == RL_OK && rl_desc_equal(&d, &x));
+    CHECK_STR(view_of(rl_desc_fill_rank(&d, 2, &x, &e), &x, &e), "a layout has at most 24 digits");
+    CHECK(rl_desc_fill_rank(&d, 1, &x, &e) == RL_OK && rl_desc_fill_rank(&d, 8, &x, &e) == RL_ELIMIT);
+    CHECK(rl_desc_expand(&d, 1, &dim[7], &x, &e) == RL_OK && rl_desc_expand(&d, 8, dim, &x, &e) == RL_ELIMIT);
+    CHECK_STR(e.text, "a layout has at most 24 digits");
+    /* An axis of 1 gives its digits back where it is repeated. */
+    d.dim[0] = 1;
+    CHECK(rl_desc_expand(&d, 8, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 5}, &x, &e) == RL_OK && x.ndigit == 8);
+}
+
+/* What no function of these makes: each that can fail says so. */
+TEST(no_descriptors) {
+    rl_desc bad[] = {{.dtype = RL_F32, .rank = 12, .ndigit = 12}, {.dtype = RL_F32, .rank = 1, .ndigit = 40}, {.dtype = RL_F32, .rank = 2, .ndigit = 1},
+                     {.dtype = RL_UNDEF}, parse("f32[4]")};
+    bad[4].offset = -1;
+    for (uint32_t i = 0; i < RL_LEN(bad); i++) {
+        const rl_desc *d = &bad[i];
+        rl_desc good = parse("f32[4]"), x;
+        rl_comparison how;
+        int copies;
+        const int64_t dim[16] = {1, 1};
+        const uint32_t perm[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+        char *text;
+        CHECK(rl_desc_permute(d, perm, &x, NULL) == RL_EUSAGE && rl_desc_slice(d, 0, 0, 1, 0, &x, NULL) == RL_EUSAGE);
+        CHECK(rl_desc_expand(d, 8, dim, &x, NULL) == RL_EUSAGE && rl_desc_reshape(d, 1, dim, &x, NULL) == RL_EUSAGE);
+        CHECK(rl_desc_fill_rank(d, 8, &x, NULL) == RL_EUSAGE && rl_desc_draw(d, "text", &text, NULL) == RL_EUSAGE);
+        CHECK(rl_to_format(d, RL_PRESERVE, &x, &copies, NULL) == RL_EUSAGE && rl_to_format(d, RL_CONTIGUOUS, &x, &copies, NULL) == RL_EUSAGE);
+        CHECK(rl_propagate(2, (rl_desc[]){good, *d}, &x, NULL) == RL_EUSAGE && rl_propagate(1, d, &x, NULL) == RL_EUSAGE);
+        CHECK(rl_desc_compare(d, d, &how, NULL) == RL_EUSAGE && rl_desc_compare(&good, d, &how, NULL) == RL_EUSAGE);
+    }
+    rl_desc wide[] = {parse("i8[1099511627776,1]"), parse("i8[1,1099511627776]")}, x;
+    rl_error e;
+    CHECK(rl_propagate(2, wide, &x, &e) == RL_EUSAGE);
+    CHECK_STR(e.text, "the sizes multiply to more bits than 64 bits count");
+    x = parse("f32[0,4] strides=[1,4611686018427387904]"); /* no elements, so no places that overflow */
+    CHECK(rl_desc_slice(&x, 1, 3, -3, 2, &x, &e) == RL_OK && rl_desc_check(&x, 0, &e) == RL_OK);
+    x = parse("f32[3,0]@{3:1,4:3}"); /* none either, but padding */
+    CHECK(rl_desc_slice(&x, 0, 2, -1, 3, &x, &e) == RL_OK && x.offset == 2 && rl_desc_check(&x, 0, &e) == RL_OK);
+}
+
 TEST(drawings) {
     char *text;
     rl_error e;
@@ -439,6 +487,8 @@ int main(void) {
     RUN(compare);
     RUN(layouts_of_edges);
     RUN(refusals);
+    RUN(full);
+    RUN(no_descriptors);
     RUN(drawings);
     return check_done();
 }
