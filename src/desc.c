@@ -57,6 +57,10 @@ bool rl_desc_is_strided(const rl_desc *d) {
     return true;
 }
 
+rl_status rl_desc_room(uint32_t n, rl_error *e) {
+    return n <= RL_DESC_DIGITS ? RL_OK : rl_desc_fail(e, RL_ELIMIT, "a layout has at most %d digits", RL_DESC_DIGITS);
+}
+
 bool rl_desc_range(const rl_desc *d, int64_t *low, int64_t *high) {
     *low = *high = d->offset;
     for (uint32_t i = 0; i < d->ndigit; i++)
@@ -118,7 +122,7 @@ static rl_status place_digits(rl_desc *d, const rl_tag *t, const int64_t *pad, u
         uint32_t outer = d->ndigit;
         for (uint32_t i = 0; i < t->n; i++) {
             if (t->axis[i] != a) continue;
-            if (d->ndigit == RL_DESC_DIGITS) return rl_desc_fail(e, RL_ELIMIT, "a layout has at most %d digits", RL_DESC_DIGITS);
+            RL_TRY(rl_desc_room(d->ndigit + 1, e));
             place[i] = (uint8_t)d->ndigit;
             d->digit[d->ndigit++] = (rl_digit){a, t->block[i], 0};
             if (t->block[i] && __builtin_mul_overflow(block, t->block[i], &block))
@@ -174,7 +178,7 @@ rl_status rl_desc_of_layout(rl_dtype t, uint32_t rank, const rl_dim *dim, const 
         if (!rl_dim_known(dim[a])) return rl_desc_fail(e, RL_ELIMIT, "the size of axis %u is not a number", a);
     if (!l) return rl_desc_strided((int32_t)t, rank, dim, NULL, 0, out, e);
     RL_TRY(start((int32_t)t, rank, dim, &d, e));
-    if (l->n + rank > RL_DESC_DIGITS) return rl_desc_fail(e, RL_ELIMIT, "a layout has at most %d digits", RL_DESC_DIGITS);
+    RL_TRY(rl_desc_room(l->n + rank, e));
     for (uint32_t a = 0; a < rank; a++) {
         uint32_t first = d.ndigit;
         for (uint32_t sub = 0, i; (i = find_piece(l, a, sub)) != RL_NONE; sub++) {

@@ -21,6 +21,8 @@ rl_status rl_desc_wants(rl_error *e, const char *names, const void *const *p, si
 /* The digits of axis a are d->digit[first .. first + n - 1]. */
 typedef struct { uint32_t first, n; } rl_digits;
 rl_digits rl_desc_axis(const rl_desc *d, uint32_t a);
+/* RL_ELIMIT where a layout has no room for n digits. */
+rl_status rl_desc_room(uint32_t n, rl_error *e);
 /* The product of the sizes of the axis's digits: what it counts to, at least dim. */
 int64_t rl_desc_padded(const rl_desc *d, uint32_t a);
 /* The product of the sizes of the axis's inner digits: 16 for b of aBcd16b, 1 where the axis has one digit. */

@@ -3,14 +3,9 @@
 
 #include "desc.h"
 
-static rl_status room_for(const rl_desc *d, uint32_t n, rl_error *e) {
-    if (d->ndigit + n > RL_DESC_DIGITS) return rl_desc_fail(e, RL_ELIMIT, "a layout has at most %d digits", RL_DESC_DIGITS);
-    return RL_OK;
-}
-
 static rl_status add_axis(rl_desc *to, const rl_desc *from, uint32_t a, rl_error *e) {
     rl_digits x = rl_desc_axis(from, a);
-    RL_TRY(room_for(to, x.n, e));
+    RL_TRY(rl_desc_room(to->ndigit + x.n, e));
     uint32_t axis = to->rank++;
     to->dim[axis] = from->dim[a];
     for (uint32_t i = 0; i < x.n; i++) {
@@ -21,7 +16,7 @@ static rl_status add_axis(rl_desc *to, const rl_desc *from, uint32_t a, rl_error
 }
 
 static rl_status add_plain(rl_desc *to, int64_t dim, int64_t stride, rl_error *e) {
-    RL_TRY(room_for(to, 1, e));
+    RL_TRY(rl_desc_room(to->ndigit + 1, e));
     to->digit[to->ndigit++] = (rl_digit){to->rank, dim, stride};
     to->dim[to->rank++] = dim;
     return RL_OK;
@@ -163,9 +158,9 @@ rl_status rl_desc_reshape(const rl_desc *d, uint32_t rank, const int64_t *dim, r
         x.dim[i] = dim[i];
         if (!take(g, &n, dim[i], i, &x))
             return rl_desc_fail(e, RL_EUSAGE, "the elements of axis %u do not lie in the places that a view needs: copy first", i);
-        if (x.ndigit == before && x.ndigit == RL_DESC_DIGITS)
-            return rl_desc_fail(e, RL_ELIMIT, "a layout has at most %d digits", RL_DESC_DIGITS);
-        if (x.ndigit == before) x.digit[x.ndigit++] = (rl_digit){i, 1, n ? g[n - 1].stride : fresh.digit[i].stride};
+        if (x.ndigit > before) continue;
+        RL_TRY(rl_desc_room(x.ndigit + 1, e));
+        x.digit[x.ndigit++] = (rl_digit){i, 1, n ? g[n - 1].stride : fresh.digit[i].stride};
     }
     reverse(&x);
     *out = x;

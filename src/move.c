@@ -76,10 +76,6 @@ static void widen_bits(rl_nest *b) {
 
 /* ---- plans ---- */
 
-static int64_t magnitude(int64_t x) {
-    return x < 0 ? -x : x;
-}
-
 /* Takes loop i of the plan's away. */
 static rl_loop take(rl_move_plan *p, uint32_t i) {
     rl_loop x = p->loop[i];
@@ -93,7 +89,7 @@ static void plan_blocks(rl_move_plan *p, int64_t size) {
     uint32_t least = p->n ? p->n - 1 : 0;
     rl_loop x = {1, 0, 0}, y = {1, 0, 0};
     for (uint32_t i = p->n; i-- > 0;)
-        if (p->loop[i].from && magnitude(p->loop[i].from) < magnitude(p->loop[least].from)) least = i;
+        if (p->loop[i].from && rl_magnitude(p->loop[i].from) < rl_magnitude(p->loop[least].from)) least = i;
     if (p->n && p->loop[p->n - 1].from == 0) least = p->n - 1;
     if (p->n && least != p->n - 1) y = take(p, least);
     if (p->n) x = take(p, p->n - 1);
@@ -300,7 +296,7 @@ static void read_straight(rl_move_plan *p) {
         insert(p->loop, p->n++, p->y[0]);
     }
     for (uint32_t i = 1; i < p->n; i++)
-        for (uint32_t k = i; k && magnitude(p->loop[k - 1].from) < magnitude(p->loop[k].from); k--) {
+        for (uint32_t k = i; k && rl_magnitude(p->loop[k - 1].from) < rl_magnitude(p->loop[k].from); k--) {
             rl_loop x = p->loop[k];
             p->loop[k] = p->loop[k - 1], p->loop[k - 1] = x;
         }
@@ -443,9 +439,9 @@ typedef struct {
 static bool reads_on(const rl_nest *b) {
     int64_t step = INT64_MAX;
     for (uint32_t i = 0; i < b->n; i++) {
-        if (b->loop[i].from == 0) continue;
-        if (magnitude(b->loop[i].from) > step) return false;
-        step = magnitude(b->loop[i].from);
+        int64_t from = rl_magnitude(b->loop[i].from);
+        if (from > step) return false;
+        if (from) step = from;
     }
     return true;
 }

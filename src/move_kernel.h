@@ -7,6 +7,8 @@
 #define RL_MOVE_KERNEL_H
 #include "move.h"
 
+static inline int64_t rl_magnitude(int64_t x) { return x < 0 ? -x : x; }
+
 enum {
     RL_TILE_MOST = 2048,     /* elements in X, and in Y, of a tile */
     RL_APART_ROWS = 64, RL_APART_ROW = 512 /* rows of `to`, and bytes of them, of one that goes by way of a buffer */

@@ -30,17 +30,13 @@ enum {
     LINES = 2048             /* the most of what a box reads that is asked for before */
 };
 
-static int64_t magnitude(int64_t x) {
-    return x < 0 ? -x : x;
-}
-
 /* ---- which boxes ---- */
 
 /* Loops by their step on the `from` side, the least first. */
 static void by_from(const rl_nest *b, uint32_t *order) {
     for (uint32_t i = 0; i < b->n; i++) {
         uint32_t k = i;
-        for (; k && magnitude(b->loop[order[k - 1]].from) > magnitude(b->loop[i].from); k--) order[k] = order[k - 1];
+        for (; k && rl_magnitude(b->loop[order[k - 1]].from) > rl_magnitude(b->loop[i].from); k--) order[k] = order[k - 1];
         order[k] = i;
     }
 }
@@ -91,7 +87,7 @@ static void grow(rl_stage *s, const uint32_t *from_order, int64_t size) {
 static bool is_even(const rl_nest *b, bool to_side, int64_t run) {
     int64_t size = b->bits / 8, all = 0;
     for (uint32_t i = 0; i < b->n; i++) {
-        int64_t step = magnitude(to_side ? b->loop[i].to : b->loop[i].from) * size;
+        int64_t step = rl_magnitude(to_side ? b->loop[i].to : b->loop[i].from) * size;
         if (step >= run) all |= step;
     }
     return all % LINE == 0;

@@ -402,8 +402,7 @@ static bool same_bytes(const char *path, const rl_span *s, size_t n) {
 
 static rl_status put_at(rl_ctx *ctx, const char *dir, char *path, const rl_span *s, size_t n, const rl_sources *from, bool *made) {
     struct stat st;
-    bool there = lstat(path, &st) == 0;
-    if (!there) {
+    if (lstat(path, &st) != 0) {
         *made = make_dirs(path, strlen(dir)) && write_regular(path, NULL, true, s, n, from);
         if (*made) return RL_OK;
         if (errno != EEXIST) return rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));

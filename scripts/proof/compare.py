@@ -24,6 +24,7 @@ from .contents import SMALL
 from .symbols import ONE, OTHERS, Symbols, known
 
 MAXENUM = 50_000  # configurations that are listed where forms cannot be compared as such
+# Ops of whose small results the program may know more than is followed here: pieces and copies of constant parts, and what is so of any size (4 N > 0).
 MAY_BE_KNOWN = {"Cast", "Concat", "Equal", "Expand", "Gather", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Slice", "Split"}
 FREE = 65536      # bytes of a computed constant that may be written out instead of what makes it
 
@@ -61,10 +62,10 @@ class Comparison:
             if member.value in taken:
                 raise Refused(f"values {taken[member.value]} and {v} are one: '{value.name}' is a view of '{ours.first}'")
             taken[member.value] = v
-            if len(value.sizes) != len(ours.units) and self.problem.model.empty(value.name):
-                self.lost.append(f"value '{value.name}'")  # 0 is a multiple of everything: which dims are one atom hangs on how one asks
-                continue
             if len(value.sizes) != len(ours.units):
+                if self.problem.model.empty(value.name):
+                    self.lost.append(f"value '{value.name}'")  # 0 is a multiple of everything: which dims are one atom hangs on how one asks
+                    continue
                 raise Refused(f"value '{value.name}': {len(value.sizes)} atoms in the file, {len(ours.units)} here: {self.text(ours)}")
             self.value[v], self.atom[v], self.said[member.value] = member.value, member.seq, v
             for i, size in enumerate(value.sizes):
@@ -174,8 +175,7 @@ class Comparison:
         raise Refused(f"{what}: {why}")
 
     def may_be_known(self, name):
-        """Small, and made of parts or of copies: its contents can be those of a constant part, which is not followed here. Or by a comparison or a Cast: of
-        sizes more can be known than what is (4 N is not 0)."""
+        """Small, and made by such an op that its contents can be known to the program alone."""
         dims, n = self.sizes.dims[name], self.problem.model.made.get(name)
         return n is not None and n.op in MAY_BE_KNOWN and all(map(known, dims)) and self.sizes.count[name] <= SMALL
 
