@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "hash.h"
@@ -463,6 +464,11 @@ rl_status rl_file_read(const char *path, rl_text *t) {
     FILE *f = fopen(path, "rb");
     char buf[4096];
     if (!f) return rl_fail(ctx, RL_EIO, "%s: %s", path, strerror(errno));
+    struct stat st;
+    if (fstat(fileno(f), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        fclose(f); /* there would be no second reading */
+        return rl_fail(ctx, RL_EIO, "%s: not a regular file", path);
+    }
     size_t n, size = 0;
     while ((n = fread(buf, 1, sizeof buf, f)) > 0) size += n; /* nothing is allocated while the file is open */
     bool bad = ferror(f) != 0;

@@ -62,6 +62,10 @@ typedef enum {
 enum { RL_MOSTITEMS = 64 };
 typedef struct { const char *item[RL_MOSTITEMS]; uint32_t n; } rl_items;
 
+/* What can be read only once: stdin, a pipe. All of it, as commands read again. */
+typedef struct { const char *path; int fd; rl_text bytes; } rl_piped;
+enum { RL_MOSTPIPED = 4 };
+
 typedef enum { RL_PLAIN, RL_BOLD, RL_RED, RL_GREEN } rl_color;
 
 typedef struct rl_command rl_command;
@@ -92,8 +96,9 @@ typedef struct {
     double start, read_time;
     rl_interface io;    /* --input-layout and --output-layout */
     rl_arena io_mem;
-    rl_arena in_mem;    /* of the model that came on stdin */
-    rl_text in_bytes;
+    rl_arena piped_mem; /* of these */
+    rl_piped piped[RL_MOSTPIPED];
+    uint32_t npiped;
 } rl_line;
 
 /* ---- the table ---- */
@@ -182,6 +187,10 @@ rl_status rl_line_show_run(rl_line *l, rl_status s, const rl_text *text);
 
 /* "-": stdin or stdout. */
 bool rl_is_stdio(const char *path);
+/* "-", or a name of what is open already (/dev/fd/3): no file of its own, and no folder. */
+bool rl_is_open(const char *path);
+/* An output's name: /dev/stdout is "-". */
+const char *rl_output_name(const char *path);
 bool rl_has_ending(const char *path, const char *ending);
 /* A graph as text, by the name of its file. */
 bool rl_is_text(const char *path);
@@ -189,7 +198,7 @@ bool rl_is_text(const char *path);
 rl_status rl_line_read(rl_line *l, rl_graph **g);
 /* The same of another path; messages are about that where it fails. */
 rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g);
-/* RL_EUSAGE where the model would come on stdin. */
+/* RL_EUSAGE where the model would come on stdin or by a pipe. */
 rl_status rl_line_wants_file(const rl_line *l, const char *command);
 /* Before anything is done, and again where -o was a folder: no two outputs go to one place, none to what an option reads, and no REPORT to
  * an operand's. What only the model says, where its external data is, is checked as it is read. */
@@ -198,7 +207,7 @@ rl_status rl_line_check_outputs(const rl_line *l);
 const char *const *rl_line_taken(const rl_line *l, rl_arena *mem);
 /* An output of the command is "-": nothing else goes there. */
 bool rl_line_takes_stdout(const rl_line *l);
-/* A file, or stdin. */
+/* A file, a pipe, or stdin. */
 rl_status rl_line_read_text(rl_line *l, const char *path, rl_text *t);
 rl_status rl_write_stdout(rl_line *l, const char *p, size_t n);
 /* To a file, or to stdout. */

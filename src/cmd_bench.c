@@ -36,7 +36,6 @@ static rl_status bench_graph(rl_line *l, rl_graph *g) {
 
 rl_status rl_cmd_bench(rl_line *l) {
     rl_graph *g;
-    RL_TRY(rl_line_wants_file(l, "bench"));
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = bench_graph(l, g);
     rl_graph_free(g);

@@ -1,7 +1,9 @@
 /* Models in, texts out: what commands share (cmd.h). */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -12,6 +14,14 @@
 
 bool rl_is_stdio(const char *path) {
     return strcmp(path, "-") == 0;
+}
+
+bool rl_is_open(const char *path) {
+    return rl_is_stdio(path) || rl_file_descriptor(path) >= 0;
+}
+
+const char *rl_output_name(const char *path) {
+    return rl_file_descriptor(path) == STDOUT_FILENO ? "-" : path;
 }
 
 bool rl_has_ending(const char *path, const char *ending) {
@@ -103,13 +113,12 @@ rl_status rl_line_check_outputs(const rl_line *l) {
 
 /* ---- models ---- */
 
-static rl_status read_text(rl_ctx *ctx, const char *path, rl_graph **g) {
+static rl_status read_text(rl_line *l, rl_graph **g) {
     rl_arena tmp;
     rl_text t = {.mem = &tmp};
-    if (RL_PROTECT(ctx)) return RL_ENOMEM;
-    rl_arena_init(&tmp, ctx);
-    rl_status s = rl_file_read(path, &t);
-    if (s == RL_OK) s = rl_text_parse(ctx, path, t.p, t.n, g);
+    rl_arena_init(&tmp, l->ctx);
+    rl_status s = rl_line_read_text(l, l->in, &t);
+    if (s == RL_OK) s = rl_text_parse(l->ctx, l->in, t.p, t.n, g);
     rl_arena_free(&tmp);
     return s;
 }
@@ -121,28 +130,63 @@ static rl_status fix_dims(const rl_line *l, bool second, rl_graph *g) {
     return RL_OK;
 }
 
-/* The whole of stdin, once: a command may read its model again. */
-static rl_status read_stdin(rl_line *l) {
-    if (l->in_bytes.mem) return RL_OK;
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    rl_arena_init(&l->in_mem, l->ctx);
-    l->in_bytes.mem = &l->in_mem;
-    rl_put(&l->in_bytes, "%s", "");
+/* A pipe has no second reading. What else is no file is refused as it is opened, but where somebody has opened it for this program. */
+static bool is_piped(const char *path) {
+    struct stat st;
+    if (rl_is_stdio(path)) return true;
+    return stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || (rl_file_descriptor(path) >= 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)));
+}
+
+static int open_piped(const char *path) {
+    int fd = rl_is_stdio(path) ? STDIN_FILENO : rl_file_descriptor(path);
+    return fd >= 0 ? dup(fd) : open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static rl_status take_all(rl_line *l, rl_piped *p) {
     char some[65536];
-    for (size_t n; (n = fread(some, 1, sizeof some, stdin)) > 0;) rl_put_bytes(&l->in_bytes, some, n);
-    return ferror(stdin) ? rl_fail(l->ctx, RL_EIO, "stdin: %s", strerror(errno)) : RL_OK;
+    ssize_t n;
+    if (RL_PROTECT(l->ctx)) {
+        close(p->fd);
+        return RL_ENOMEM;
+    }
+    rl_put(&p->bytes, "%s", "");
+    while ((n = read(p->fd, some, sizeof some)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0) rl_put_bytes(&p->bytes, some, (size_t)n);
+    int error = errno;
+    close(p->fd);
+    return n == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: cannot read: %s", rl_is_stdio(p->path) ? "stdin" : p->path, strerror(error));
+}
+
+static rl_status read_piped(rl_line *l, const char *path, rl_text *t) {
+    for (uint32_t i = 0; i < l->npiped; i++)
+        if (strcmp(l->piped[i].path, path) == 0) return *t = l->piped[i].bytes, RL_OK;
+    if (l->npiped == RL_MOSTPIPED) return rl_fail(l->ctx, RL_EUSAGE, "%s: more than %d pipes", path, RL_MOSTPIPED);
+    if (!l->npiped) rl_arena_init(&l->piped_mem, l->ctx);
+    rl_piped *p = &l->piped[l->npiped];
+    *p = (rl_piped){path, open_piped(path), {.mem = &l->piped_mem}};
+    if (p->fd < 0) return rl_fail(l->ctx, RL_EIO, "%s: cannot read: %s", rl_is_stdio(path) ? "stdin" : path, strerror(errno));
+    RL_TRY(take_all(l, p));
+    l->npiped++;
+    *t = p->bytes;
+    return RL_OK;
 }
 
 static rl_status read_onnx(rl_line *l, rl_graph **g) {
-    if (!rl_is_stdio(l->in)) return rl_onnx_read(l->ctx, l->in, &(rl_readopt){0}, g);
-    RL_TRY(read_stdin(l));
-    return rl_onnx_read_bytes(l->ctx, l->in_bytes.p, l->in_bytes.n, NULL, &(rl_readopt){0}, g);
+    static const char nameless[] = "<memory>: ";
+    const size_t n = strlen(nameless);
+    char *e = l->ctx->error;
+    rl_text t;
+    if (!is_piped(l->in)) return rl_onnx_read(l->ctx, l->in, &(rl_readopt){0}, g);
+    RL_TRY(read_piped(l, l->in, &t));
+    rl_status s = rl_onnx_read_bytes(l->ctx, t.p, t.n, NULL, &(rl_readopt){0}, g);
+    if (s != RL_OK && strncmp(e, nameless, n) == 0) memmove(e, e + n, strlen(e + n) + 1);
+    return s;
 }
 
 static rl_status read_model(rl_line *l, bool second, rl_graph **g) {
     double start = rl_seconds();
     *g = NULL;
-    rl_status s = rl_is_text(l->in) ? read_text(l->ctx, l->in, g) : read_onnx(l, g);
+    rl_status s = rl_is_text(l->in) ? read_text(l, g) : read_onnx(l, g);
     if (s == RL_OK) s = check_data(l, *g);
     if (s == RL_OK) s = fix_dims(l, second, *g);
     l->read_time = rl_seconds() - start;
@@ -162,17 +206,15 @@ rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g) {
 }
 
 rl_status rl_line_wants_file(const rl_line *l, const char *command) {
-    return rl_is_stdio(l->in) ? rl_usage_error(l, "%s reads no model from stdin", command) : RL_OK;
+    return is_piped(l->in) ? rl_usage_error(l, "%s wants its model as a file: others read that, too", command) : RL_OK;
 }
 
 /* ---- texts ---- */
 
 rl_status rl_line_read_text(rl_line *l, const char *path, rl_text *t) {
+    if (is_piped(path)) return read_piped(l, path, t);
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    if (!rl_is_stdio(path)) return rl_file_read(path, t);
-    RL_TRY(read_stdin(l));
-    *t = l->in_bytes;
-    return RL_OK;
+    return rl_file_read(path, t);
 }
 
 rl_status rl_write_stdout(rl_line *l, const char *p, size_t n) {
@@ -185,12 +227,26 @@ rl_status rl_line_write(rl_line *l, const char *path, const rl_text *t) {
     return rl_is_stdio(path) ? rl_write_stdout(l, t->p, t->n) : rl_file_write(l->ctx, path, t->p, t->n);
 }
 
+/* Is there something, or somebody waiting, that a name needs no folder for? */
+static bool is_no_file(const char *path) {
+    struct stat st;
+    return rl_is_open(path) || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
+static bool can_write(const char *path) {
+    int fd = rl_file_descriptor(path);
+    if (fd < 0) return access(path, W_OK) == 0;
+    int how = fcntl(fd, F_GETFL);
+    if (how >= 0 && (how & O_ACCMODE) == O_RDONLY) errno = EBADF;
+    return how >= 0 && (how & O_ACCMODE) != O_RDONLY;
+}
+
 rl_status rl_line_check_path(const rl_line *l, const char *path) {
     if (!path || rl_is_stdio(path)) return RL_OK;
     const char *slash = strrchr(path, '/');
     char dir[4096];
     snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    return access(dir, W_OK) == 0 ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: cannot write: %s", path, strerror(errno));
+    return can_write(is_no_file(path) ? path : dir) ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: cannot write: %s", path, strerror(errno));
 }
 
 void rl_to_stderr(void *user, const char *text, size_t n) {

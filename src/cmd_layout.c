@@ -10,7 +10,7 @@ rl_status rl_cmd_layout(rl_line *l) {
 
 static rl_status layout(rl_line *l, rl_status (*what)(rl_ctx *ctx, const rl_layoutopt *o)) {
     for (int i = 0; i < l->nfile; i++) l->layout.arg[i] = l->file[i];
-    l->layout.out = l->out;
+    l->layout.out = l->out && rl_is_stdio(l->out) ? NULL : l->out;
     l->in = NULL; /* messages have their own words for it */
     return what(l->ctx, &l->layout);
 }

@@ -25,7 +25,7 @@ static uint64_t peak_bytes(void) {
     return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
 }
 
-/* The graph, or the model as it was read, on stdout; data in other files stays there. */
+/* The graph, or the model as it was read, to stdout or what else is open; data in other files stays there. */
 static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64_t *nbyte) {
     rl_arena tmp;
     rl_span bytes = rl_onnx_bytes(g);
@@ -33,7 +33,8 @@ static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, l->ctx);
     if (changed) s = rl_onnx_pack(g, &tmp, &bytes);
-    if (s == RL_OK) s = rl_write_stdout(l, (const char *)bytes.p, bytes.n);
+    if (s == RL_OK && rl_is_stdio(l->out)) s = rl_write_stdout(l, (const char *)bytes.p, bytes.n);
+    else if (s == RL_OK) s = rl_file_write(l->ctx, l->out, bytes.p, bytes.n);
     *nbyte = bytes.n;
     rl_arena_free(&tmp);
     return s;
@@ -44,7 +45,7 @@ static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64
 static rl_status write_again(rl_line *l, const char *const *taken, uint64_t *nbyte) {
     rl_graph *g;
     rl_status s = read_turned(l, &g);
-    if (s == RL_OK) s = rl_is_stdio(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out, l->external, taken);
+    if (s == RL_OK) s = rl_is_open(l->out) ? write_piped(l, g, true, nbyte) : rl_onnx_write(g, l->out, l->external, taken);
     rl_graph_free(g);
     return s;
 }
@@ -59,9 +60,9 @@ static rl_status write_model(rl_line *l, rl_graph *g, bool changed, const char *
     struct stat st;
     *nbyte = 0;
     if (!changed && is_written_anew(l, g)) RL_TRY(write_again(l, taken, nbyte));
-    else if (rl_is_stdio(l->out)) RL_TRY(write_piped(l, g, changed, nbyte));
+    else if (rl_is_open(l->out)) RL_TRY(write_piped(l, g, changed, nbyte));
     else RL_TRY(changed ? rl_onnx_write(g, l->out, l->external, taken) : rl_onnx_copy(g, l->out, taken));
-    if (!rl_is_stdio(l->out) && stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
+    if (!rl_is_open(l->out) && stat(l->out, &st) == 0) *nbyte = (uint64_t)st.st_size;
     return RL_OK;
 }
 
@@ -206,7 +207,7 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
         l->out = rl_path_in(mem, l->out, l->in);
         RL_TRY(rl_line_check_outputs(l));
     }
-    if (l->external && rl_is_stdio(l->out)) return rl_usage_error(l, "optimize: --external-data: a model on stdout has no folder");
+    if (l->external && rl_is_open(l->out)) return rl_usage_error(l, "optimize: --external-data: a model on stdout has no folder");
     return l->csv ? rl_usage_error(l, "optimize: --csv is for several models") : RL_OK;
 }
 

@@ -63,6 +63,12 @@ static rl_status add_item(const rl_line *l, const rl_option *o, const char *arg,
     return RL_OK;
 }
 
+static rl_status set_path(const rl_line *l, const rl_option *o, const char *arg, const char **to) {
+    if (!*arg) return rl_usage_error(l, "--%s: its file has no name", o->name);
+    *to = o->kind == RL_K_RESULT || o->kind == RL_K_REPORT ? rl_output_name(arg) : arg;
+    return RL_OK;
+}
+
 static rl_status set_option(rl_line *l, const rl_option *o, const char *arg) {
     void *to = (char *)l + o->field;
     switch (o->kind) {
@@ -74,6 +80,10 @@ static rl_status set_option(rl_line *l, const rl_option *o, const char *arg) {
     case RL_K_SEED: return set_whole(l, o, arg, to);
     case RL_K_REAL:
     case RL_K_SECONDS: return set_real(l, o, arg, to);
+    case RL_K_FILE:
+    case RL_K_RESULT:
+    case RL_K_REPORT:
+    case RL_K_DIR: return set_path(l, o, arg, to);
     default: *(const char **)to = arg; return RL_OK;
     }
 }
@@ -155,12 +165,16 @@ static rl_status check_operands(rl_line *l, const rl_command *c, bool named) {
     if (l->nfile && c->most == 0) return rl_usage_error(l, "%s takes no file", c->name);
     if (l->nfile > c->most) return rl_usage_error(l, "%s: what is '%s'?", c->name, l->file[c->most]);
     if (l->nfile < c->least) return rl_usage_error(l, "%s: %s", c->name, c->ask);
+    for (int i = 0; i < l->nfile; i++)
+        if (!*l->file[i]) return rl_usage_error(l, "%s: an operand is empty: %s", c->name, c->operands);
     if (l->nfile) l->in = l->file[0];
     if (!named && l->nfile == 2 && !l->out) { /* relayout IN OUT; behind the word, a pattern may be two models, and neither is to be lost */
-        l->out = l->file[1];
+        l->out = rl_output_name(l->file[1]);
         l->nfile = 1;
     }
-    return RL_OK;
+    int piped = 0;
+    for (int i = 0; i < l->nfile; i++) piped += rl_is_stdio(l->file[i]);
+    return piped > 1 ? rl_usage_error(l, "%s: only one thing can come from stdin", c->name) : RL_OK;
 }
 
 /* ---- the command ---- */

@@ -63,7 +63,7 @@ static rl_status report(rl_line *l, rl_graph *g, const rl_profile *p) {
     else if (l->out && slower)
         rl_put(&said, "the plan took %.3f ms at least, and without one %.3f: %s has none", p->plan_least_ms, p->default_least_ms, l->out);
     if (said.n) rl_complain(l, NULL, said.p);
-    if (l->out && !rl_is_stdio(l->out)) RL_TRY(rl_onnx_copy(g, l->out, rl_line_taken(l, &g->mem))); /* external data goes along */
+    if (l->out && !rl_is_open(l->out)) RL_TRY(rl_onnx_copy(g, l->out, rl_line_taken(l, &g->mem))); /* external data goes along */
     if (l->out) RL_TRY(rl_line_write(l, l->out, &model));
     if (l->plan) RL_TRY(rl_line_write(l, l->plan, &p->plan));
     if (l->proof) RL_TRY(rl_line_write(l, l->proof, &proof));
@@ -98,8 +98,7 @@ rl_status rl_line_read_plan(rl_line *l, rl_arena *mem) {
     static const char head[] = "relayout-plan "; /* and a version, which the reader of plans knows */
     rl_text t = {.mem = mem};
     if (!l->plan) return RL_OK;
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    RL_TRY(rl_file_read(l->plan, &t));
+    RL_TRY(rl_line_read_text(l, l->plan, &t));
     if (t.n < strlen(head) || !rl_same_bytes(t.p, head, strlen(head)))
         return rl_fail(l->ctx, RL_EMODEL, "%s: no plan: its first line is not \"%s1\"", l->plan, head);
     l->run.plan = (rl_span){(const uint8_t *)t.p, t.n};

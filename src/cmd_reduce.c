@@ -165,7 +165,9 @@ rl_status rl_cmd_reduce(rl_line *l) {
     rl_graph *g;
     rl_arena mem;
     if (!l->out) return rl_usage_error(l, "reduce: where does the small model go? -o OUT");
-    if (rl_is_text(l->in) || rl_is_stdio(l->in)) return rl_usage_error(l, "reduce wants an .onnx file");
+    if (rl_is_text(l->in)) return rl_usage_error(l, "reduce wants an .onnx file");
+    if (rl_is_open(l->out)) return rl_usage_error(l, "reduce -o %s: models that are tried go beside it, so it wants a file", l->out);
+    RL_TRY(rl_line_wants_file(l, "reduce"));
     rl_arena_init(&mem, l->ctx);
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = reduce(l, g, &mem);

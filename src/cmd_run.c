@@ -33,7 +33,6 @@ static rl_status execute(rl_line *l, rl_graph *g) {
 
 rl_status rl_cmd_run(rl_line *l) {
     rl_graph *g;
-    RL_TRY(rl_line_wants_file(l, "run"));
     if (l->dump && !l->run.output_dir) return rl_usage_error(l, "--dump: where to? --output-dir DIR");
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = execute(l, g);

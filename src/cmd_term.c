@@ -21,7 +21,9 @@ const char *rl_paint(bool paints, rl_color color) {
 void rl_complain(const rl_line *l, const char *file, const char *message) {
     char name[PATH_MAX] = "", text[2 * sizeof l->ctx->error];
     bool paints = rl_paints(l, stderr);
-    if (file) snprintf(name, sizeof name, "%s", file);
+    bool in = file && rl_is_stdio(file);
+    if (in && strncmp(message, "-: ", 3) == 0) message += 3;
+    if (file) snprintf(name, sizeof name, "%s", in ? "stdin" : file);
     snprintf(text, sizeof text, "%s", message);
     rl_make_plain(name);
     rl_make_plain(text);

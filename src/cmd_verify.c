@@ -12,7 +12,6 @@ static rl_status compare(rl_line *l, rl_graph *a, rl_graph *b) {
 
 rl_status rl_cmd_verify(rl_line *l) {
     rl_graph *a, *b = NULL;
-    RL_TRY(rl_line_wants_file(l, "verify"));
     rl_status s = rl_line_read(l, &a);
     if (s == RL_OK) s = rl_line_read_other(l, l->file[1], &b);
     if (s == RL_OK) s = compare(l, a, b);

@@ -294,12 +294,13 @@ bool rl_onnx_moves_data(const char *external) {
     return external && strcmp(external, "keep") != 0;
 }
 
-static rl_status choose_mode(rl_writer *w, const char *external) {
+static rl_status choose_mode(rl_writer *w, const char *path, const char *external) {
     size_t n = external ? strlen(external) : 0;
     w->mode = RL_DATA_KEEP;
     if (!rl_onnx_moves_data(external)) return RL_OK;
     w->mode = RL_DATA_INLINE;
     if (strcmp(external, "inline") == 0) return RL_OK;
+    if (rl_file_descriptor(path) >= 0) return rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': what is written to has no folder", external);
     w->mode = n && external[n - 1] == '/' ? RL_DATA_FOLDER : RL_DATA_FILE;
     w->external = rl_internz(w->ctx, external);
     if (rl_file_is_beneath(external)) return RL_OK;
@@ -324,7 +325,7 @@ static rl_str free_name(rl_writer *w, const struct rl_onnx *o, const char *path)
 /* The spans, with data made here in a file where the model is too large for protobuf otherwise. */
 static rl_status list(rl_writer *w, const rl_graph *g, const char *path, rl_arena *tmp) {
     rl_status s = rl_writer_list(w, g, tmp);
-    if (s != RL_ELIMIT || w->total <= INT32_MAX || w->mode != RL_DATA_KEEP) return s;
+    if (s != RL_ELIMIT || w->total <= INT32_MAX || w->mode != RL_DATA_KEEP || rl_file_descriptor(path) >= 0) return s;
     w->mode = RL_DATA_MADE;
     w->external = free_name(w, g->onnx, path);
     return rl_writer_list(w, g, tmp);
@@ -336,7 +337,8 @@ static rl_status write_model(rl_writer *w, const rl_graph *g, const char *path, 
     struct rl_onnx *o = g->onnx;
     if (same) rl_writer_span(w, o->bytes);
     else RL_TRY(list(w, g, path, tmp));
-    bool inlined = w->mode == RL_DATA_INLINE, away = o && o->dir && !rl_file_same_dir(o->dir, rl_file_dir(g->ctx, path));
+    bool inlined = w->mode == RL_DATA_INLINE, open = rl_file_descriptor(path) >= 0; /* nobody knows where that is: data stays */
+    bool away = o && o->dir && !open && !rl_file_same_dir(o->dir, rl_file_dir(g->ctx, path));
     if (o && o->location.n && (away || inlined)) RL_TRY(find_locations(w, o, &l));
     if (inlined && l.n) return rl_fail(w->ctx, RL_ELIMIT, "external data '%.200s' belongs to a body or an attribute: it cannot be put inline", l.p[0]);
     RL_TRY(check_locations(w, &l));
@@ -348,7 +350,7 @@ static rl_status write_with(const rl_graph *g, const char *path, bool same, cons
     rl_writer w = {.ctx = g->ctx, .mem = &tmp, .main = g, .taken = taken};
     if (RL_PROTECT(g->ctx)) return RL_ENOMEM; /* nothing was written: that is the last to be done */
     rl_arena_init(&tmp, g->ctx);
-    rl_status status = choose_mode(&w, external);
+    rl_status status = choose_mode(&w, path, external);
     if (status == RL_OK) status = write_model(&w, g, path, same, &tmp);
     rl_arena_free(&tmp);
     if (status == RL_OK) return status;

@@ -2,8 +2,8 @@
  *
  * A file is written without a name (where the file system can; else under another name in the same folder), flushed to disk, and then
  * takes the place of the old one: at any moment the path names the old file or the whole new one, and after a failure nothing is left.
- * A run that is killed leaves nothing either, but for the moment between the two calls that replace an old file.  What is no regular file (/dev/stdout, a pipe) is written
- * directly.
+ * A run that is killed leaves nothing either, but for the moment between the two calls that replace an old file.  What is no regular file (a pipe, a device) is written
+ * directly, and so is what is open already (/dev/stdout, /dev/fd/3), whatever that is.
  *
  * External data (`strict`, the default): the location is relative, without "..", each folder on the way and the file itself
  * are opened without following symbolic links, the file is regular and has one hard link.  So a hostile model reads nothing
@@ -350,9 +350,24 @@ static bool write_directly(const char *path, const rl_span *s, size_t n) {
     return ok;
 }
 
+int rl_file_descriptor(const char *path) {
+    static const char *const name[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"}, *const dir[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (int i = 0; i < (int)RL_LEN(name); i++)
+        if (strcmp(path, name[i]) == 0) return i;
+    for (size_t i = 0; i < RL_LEN(dir); i++) {
+        const char *s = path + strlen(dir[i]);
+        if (strncmp(path, dir[i], strlen(dir[i])) != 0) continue;
+        size_t n = strspn(s, "0123456789");
+        if (n && n < 9 && !s[n]) return atoi(s);
+    }
+    return -1;
+}
+
 rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n, const rl_sources *from) {
     char target[PATH_MAX];
     struct stat st;
+    int fd = rl_file_descriptor(path);
+    if (fd >= 0) return write_spans(fd, s, n) ? RL_OK : rl_fail(ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
     /* A link stays a link; what it names is replaced. One that leads nowhere names nothing that could be. */
     bool exists = stat(path, &st) == 0, ok;
     int why = errno;

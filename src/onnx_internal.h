@@ -92,9 +92,11 @@ void rl_file_unmap(rl_span s);
 void rl_file_forget(rl_span s);
 /* Maps dir/location. Unless any: the location has no "..", no symbolic link on the way, and one hard link. */
 rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location, bool any, rl_span *out, rl_fileid *id);
-/* Writes n spans, one after the other, as rl_file_write does; from: files that they may lie in, or NULL. */
 /* Would both be one file: under any of its names where it is there, else in one folder under one name? Devices take what comes. */
 bool rl_file_same_place(const char *a, const char *b);
+/* The open file that /dev/stdout, /dev/fd/3 and so on name, or -1: what goes there goes behind what is there. */
+int rl_file_descriptor(const char *path);
+/* Writes n spans, one after the other, as rl_file_write does; from: files that they may lie in, or NULL. */
 rl_status rl_file_write_spans(rl_ctx *ctx, const char *path, const rl_span *s, size_t n, const rl_sources *from);
 /* Writes bytes to dir/location unless the same bytes are there; *made: there was nothing. Other bytes: RL_EIO, also where they
  * came there meanwhile. */

@@ -75,8 +75,7 @@ static rl_status run(rl_line *l, const rl_command *c) {
     else l->ctx->error[0] = 0;
     rl_progress(l, NULL);
     if (chosen[0]) say_sizes(l, s, chosen);
-    bool memory = strncmp(l->ctx->error, "<memory>: ", 10) == 0;
-    if (s != RL_OK && l->ctx->error[0]) rl_complain(l, memory ? "stdin" : l->in, l->ctx->error + (memory ? 10 : 0));
+    if (s != RL_OK && l->ctx->error[0]) rl_complain(l, l->in, l->ctx->error);
     rl_ctx_free(l->ctx);
     return s;
 }

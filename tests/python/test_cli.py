@@ -216,6 +216,57 @@ def weights_model(path, data=None, n=4096):
     return path
 
 
+def streams(prog, tmp):
+    """What is open already, under its names, is written behind what is there; pipes are read as stdin is."""
+    def sh(line, text=b""):
+        r = subprocess.run(["bash", "-c", line], input=text, capture_output=True, cwd=tmp, env={**os.environ, "R": prog, "IN": str(CNN)})
+        return r.returncode, r.stdout, r.stderr.decode()
+
+    single = sh('"$R" optimize "$IN" -o - -q')[1]
+    for name, fd in (("/dev/stdout", 1), ("/dev/fd/1", 1), ("/proc/self/fd/1", 1), ("/dev/stderr", 2), ("/dev/fd/3", 3)):
+        status, _, err = sh(f'(echo before; "$R" optimize "$IN" -o z.onnx -q --json {name}; echo after) {fd}>log' + ("" if fd == 1 else f" >&{fd}"))
+        log = (tmp / "log").read_bytes()
+        check(f"--json {name} to a log", status == 0 and not err and log.startswith(b"before\n{") and log.endswith(b"}\nafter\n")
+              and json.loads(log[7:-6])["changed"] and (tmp / "z.onnx").read_bytes() == single)
+    for words, want in (("-o /dev/stdout", single), ("-o /dev/fd/1 -q", single)):
+        status, out, err = sh(f'"$R" optimize "$IN" {words} | cat')
+        check(f"optimize {words} to a pipe", status == 0 and out == want and ("conversions needed" in err) == ("-q" not in words))
+    for words in ("optimize $IN -o z --json /dev/stdout", "stats $IN --json /dev/stdout", "explain $IN --json /dev/stdout", "bench $IN --runs 1 --json /dev/stdout"):
+        status, out, _ = sh(f'"$R" {words} | cat')
+        check(f"{words} to a pipe", status == 0 and json.loads(out))
+    for name in ("/dev/fd/3", "/proc/self/fd/3"):
+        check(f"-o {name}", sh(f'(printf x >&3; "$R" optimize "$IN" -o {name} -q; printf y >&3) 3>three')[0] == 0 and (tmp / "three").read_bytes() == b"x" + single + b"y")
+    check("a certificate and a picture", sh('"$R" optimize "$IN" -o z --proof /dev/stdout | "$R" check-proof - "$IN" z')[0] == 0
+          and sh('"$R" layout draw "i8[1,8,2,2]@NCHW4" --to svg -o /dev/stdout; "$R" layout draw "i8[1,8,2,2]@NCHW4" -o -')[1].count(b"</svg>") == 1 and not (tmp / "-").exists())
+    check("a summary of several", sh('cp "$IN" a.onnx; "$R" optimize a.onnx "$IN" -o many -q --csv /dev/stdout | wc -l')[1].strip() == b"3")
+    for words in ("-o /dev/stdout --json -", "-o - --json /dev/fd/1", "-o z --json /dev/stdout --proof /proc/self/fd/1"):
+        check(words, "only one thing can go to stdout" in sh(f'"$R" optimize "$IN" {words}')[2])
+    status, _, err = sh('"$R" optimize "$IN" -o new.onnx --json /dev/fd/9')
+    check("what is not open", status == 3 and "/dev/fd/9: cannot write: Bad file descriptor" in err and not (tmp / "new.onnx").exists())
+    weights_model(tmp / "e" / "m.onnx", "w.bin")
+    status, out, _ = sh('"$R" optimize e/m.onnx -o /dev/fd/3 -q 3>open.onnx; "$R" optimize e/m.onnx -o - -q')
+    check("data of what goes to an open file stays", status == 0 and (tmp / "open.onnx").read_bytes() == out and not Path("/dev/w.bin").exists())
+    check("and has no folder", "has no folder" in sh('"$R" optimize e/m.onnx -o /dev/fd/3 -q --external-data v.bin 3>open.onnx')[2])
+
+    model = CNN.read_bytes()
+    for line in ('cat "$IN" | "$R" stats /dev/stdin', '"$R" stats <(cat "$IN")', '"$R" stats - <"$IN"', 'mkfifo p; cat "$IN" >p & "$R" stats p', '"$R" stats /dev/stdin <"$IN"'):
+        check(line, sh(line)[1] == sh('"$R" stats "$IN"')[1])
+    check("optimize of a pipe", sh('"$R" optimize <(cat "$IN") -o o.onnx -q --check')[0] == 0 and (tmp / "o.onnx").read_bytes() == single)
+    check("more than one reading", sh('"$R" explain <(cat "$IN")')[0] == 0 and sh('"$R" optimize <(cat "$IN") -o - -q --input-layout "image=nhwc->nchw" | "$R" stats /dev/stdin')[0] == 0)
+    check("all of check-proof's", sh('"$R" optimize "$IN" -o o.onnx -q --proof o.cert; "$R" check-proof <(cat o.cert) <(cat "$IN") <(cat o.onnx)')[1].startswith(b"proved:"))
+    check("its second", sh('"$R" check-proof o.cert - o.onnx', model)[0] == 0 and sh('"$R" check-proof o.cert "$IN" - <o.onnx')[0] == 0)
+    check("verify, run and bench", sh('"$R" verify - o.onnx && "$R" verify "$IN" /dev/stdin <o.onnx && "$R" verify <(cat "$IN") <(cat o.onnx)', model)[0] == 0
+          and sh('"$R" run - && "$R" bench <(cat "$IN") --runs 1', model)[0] == 0)
+    check("two from stdin", "only one thing can come from stdin" in sh('"$R" verify - -', model)[2])
+    status, _, err = sh('"$R" stats <(echo x)')
+    check("a pipe that has no model", status == 4 and re.fullmatch(r"relayout: /dev/fd/\d+: not an ONNX model: it has no ir_version\n", err))
+    for line in ('"$R" compare <(cat "$IN")', '"$R" reduce - -o z --if false', '"$R" profile <(cat "$IN")'):
+        status, _, err = sh(line)
+        check(line, status == 2 and "wants its model as a file" in err)
+    check("devices are no models", "not a regular file" in sh('"$R" stats /dev/zero')[2])
+    check("a target by a pipe", "not a regular file" in sh('mkfifo t.def; "$R" targets >t.def & "$R" stats "$IN" --target t.def')[2])
+
+
 def beside(prog, run, tmp):
     """Models of other folders whose data has one name, written at the same time: none goes over another's, and what one drops none has."""
     models = [weights_model(tmp / x / f"m{x}.onnx", "w.bin", 1 << 20) for x in "ab"]
@@ -561,7 +612,6 @@ def main():
         check("explain of stdin", run("explain", "-", stdin=model)[1].splitlines()[1:] == run("explain", CNN)[1].splitlines()[1:])
         check("stdin that is no model",
               run("stats", "-", stdin=b"x\n") == (4, b"", "relayout: stdin: not an ONNX model: it has no ir_version\n"))
-        check("run wants a file", run("run", "-", stdin=model)[0] == 2)
         status, out, err = run("optimize", CNN, "-v", "-o", file)
         steps = all(f"  {p}: " in err for p in ("normalize", "legal", "assign", "lower"))
         check("-v says the steps on stderr", status == 0 and b"conversions needed" in out and steps)
@@ -580,6 +630,9 @@ def main():
                             (["stats", CNN, "--input-shape", "imge=1"], "no input is called 'imge'; there are image"),
                             (["run", CNN, "--input", "imge=x"], "no input is called 'imge'; there are image"),
                             (["optimize", CNN, "-o"], "-o wants a value"),
+                            (["optimize", CNN, "-o", ""], "--output: its file has no name"),
+                            (["optimize", CNN, "-o", file, "--json="], "--json: its file has no name"),
+                            (["optimize", "", "-o", file], "optimize: an operand is empty: IN -o OUT"),
                             (["run", CNN, "--threads", "16777216"], "--threads '16777216' is no number from 1 to 1000000"),
                             (["optimize", CNN, CNN, "--jobs", "0"], "--jobs '0' is no number from 1 to 1000000"),
                             (["run", CNN, "--seed", "9223372036854775808"], "--seed '9223372036854775808' is no number from 0 to 9223372036854775807"),
@@ -613,6 +666,8 @@ def main():
         inputs(run, Path(tmp) / "inputs")
         (Path(tmp) / "dying").mkdir()
         dying(prog, run, Path(tmp) / "dying")
+        (Path(tmp) / "streams").mkdir()
+        streams(prog, Path(tmp) / "streams")
         (Path(tmp) / "beside").mkdir()
         beside(prog, run, Path(tmp) / "beside")
         (Path(tmp) / "external").mkdir()
