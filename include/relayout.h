@@ -125,7 +125,7 @@ typedef struct {
     uint32_t threads;           /* of a session, or rl_model_verify; 1 */
     /* rl_optimize_file: where the data of initializers goes: "keep" (NULL), "inline", the name of one file beneath the output's folder, or
      * of a folder with its /. Data that did not change is copied from file to file, whatever its size; no file of the input is
-     * written over. */
+     * written over. rl_optimize_bytes: "keep" or "inline". */
     const char *external_data;
     /* What a model may have at most; RL_ELIMIT names what is over. docs/trust.md has the limits that are not set here. */
     uint64_t max_file;          /* bytes of its file, where it comes from one; 0: 64 GiB */

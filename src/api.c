@@ -119,9 +119,11 @@ static rl_status pack(job *j, char **out, size_t *nout) {
     rl_arena tmp;
     rl_span bytes = rl_onnx_bytes(j->g);
     rl_status s = RL_OK;
+    bool moves = rl_onnx_moves_data(j->o.external_data);
+    if (moves && !j->made.changed) RL_TRY(read_turned(j)); /* passes may have left the graph half-written */
     if (RL_PROTECT(j->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, j->ctx);
-    if (j->made.changed) s = rl_onnx_pack(j->g, &tmp, &bytes);
+    if (moves || j->made.changed) s = rl_onnx_pack(j->g, j->o.external_data, &tmp, &bytes);
     if (s == RL_OK) s = rl_options_give(j->ctx, bytes.p, bytes.n, out);
     if (s == RL_OK) *nout = bytes.n;
     rl_arena_free(&tmp);
@@ -174,7 +176,9 @@ rl_status rl_optimize_bytes(const void *in, size_t nin, void **out, size_t *nout
     char *bytes = NULL;
     if (out) *out = NULL;
     if (nout) *nout = 0;
-    RL_TRY(rl_options_check(options, !out || !nout ? "out or nout is NULL" : NULL, result));
+    const char *data = "rl_options.external_data is \"keep\" or \"inline\" where the result is in memory, which has no folder";
+    bool packs = rl_onnx_packs(rl_options_of(options).external_data);
+    RL_TRY(rl_options_check(options, !out || !nout ? "out or nout is NULL" : packs ? NULL : data, result));
     RL_TRY(start(&j, options, result));
     rl_status s = finish(&j, improve(&j), &bytes, nout, result);
     *out = bytes;

@@ -68,7 +68,7 @@ static rl_status check_names(const batch *b) {
 }
 
 static rl_status check_line(const rl_line *l) {
-    if (rl_onnx_moves_data(l->external) && strcmp(l->external, "inline") != 0)
+    if (!rl_onnx_packs(l->external))
         return rl_usage_error(l, "optimize: --external-data of several models is keep or inline");
     if (l->proof) return rl_usage_error(l, "optimize: --proof is for one model");
     if (rl_is_stdio(l->out)) return rl_usage_error(l, "optimize: several models go to a folder, -o DIR/");

@@ -32,7 +32,7 @@ static rl_status write_piped(rl_line *l, const rl_graph *g, bool changed, uint64
     rl_status s = RL_OK;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, l->ctx);
-    if (changed) s = rl_onnx_pack(g, &tmp, &bytes);
+    if (changed) s = rl_onnx_pack(g, l->external, &tmp, &bytes);
     if (s == RL_OK && rl_is_stdio(l->out)) s = rl_write_stdout(l, (const char *)bytes.p, bytes.n);
     else if (s == RL_OK) s = rl_file_write(l->ctx, l->out, bytes.p, bytes.n);
     *nbyte = bytes.n;
@@ -145,7 +145,7 @@ static rl_status check_result(rl_line *l, rl_graph *g, bool changed, optimized *
         rl_put(&x->checked, "the output is the input\n");
         return RL_OK;
     }
-    RL_TRY(rl_onnx_pack(g, &x->mem, &c.bytes));
+    RL_TRY(rl_onnx_pack(g, NULL, &x->mem, &c.bytes));
     return rl_check_result(l->ctx, &(rl_checked){.original = read_original, .result = read_result, .user = &c, .run = &l->run}, &x->checked);
 }
 
@@ -207,7 +207,7 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
         l->out = rl_path_in(mem, l->out, l->in);
         RL_TRY(rl_line_check_outputs(l));
     }
-    if (l->external && rl_is_open(l->out)) return rl_usage_error(l, "optimize: --external-data: a model on stdout has no folder");
+    if (!rl_onnx_packs(l->external) && rl_is_open(l->out)) return rl_usage_error(l, "optimize: --external-data: a model on stdout has no folder");
     return l->csv ? rl_usage_error(l, "optimize: --csv is for several models") : RL_OK;
 }
 

@@ -31,8 +31,10 @@ bool rl_onnx_moves_data(const char *external);
 rl_status rl_onnx_copy(const rl_graph *g, const char *path, const char *const *taken);
 /* The file of external data of g that path is, under any of its names; NULL: none, or no memory to find out. */
 const char *rl_onnx_data_at(const rl_graph *g, const char *path);
-/* The bytes that rl_onnx_write would write, in mem. */
-rl_status rl_onnx_pack(const rl_graph *g, rl_arena *mem, rl_span *out);
+/* The bytes that rl_onnx_write would write, in mem. external: as there, but what is in memory has no folder: "keep" or "inline". */
+rl_status rl_onnx_pack(const rl_graph *g, const char *external, rl_arena *mem, rl_span *out);
+/* What such bytes can be asked for. */
+bool rl_onnx_packs(const char *external);
 /* The file's bytes, unchanged (where no pass improved the model). */
 rl_span rl_onnx_bytes(const rl_graph *g);
 /* Writes bytes the same safe way. */

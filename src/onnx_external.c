@@ -133,7 +133,7 @@ static bool is_written(const rl_span *s, uint32_t n, const uint8_t *p) {
 typedef struct { rl_str *p; uint32_t n, cap; } locations;
 
 /* The locations that the written bytes name, each once. */
-static rl_status find_locations(rl_writer *w, struct rl_onnx *o, locations *out) {
+static void find_locations(rl_writer *w, const struct rl_onnx *o, locations *out) {
     rl_span *sorted = rl_copy(w->mem, w->chunk.p, w->chunk.n * sizeof *w->chunk.p);
     rl_hash seen = {.mem = w->mem};
     qsort(sorted, w->chunk.n, sizeof *sorted, compare_spans);
@@ -145,7 +145,13 @@ static rl_status find_locations(rl_writer *w, struct rl_onnx *o, locations *out)
         rl_hash_put(&seen, (uint64_t)(uintptr_t)name, 1);
         rl_push(w->mem, *out, name);
     }
-    return RL_OK;
+}
+
+rl_status rl_writer_all_inline(rl_writer *w) {
+    const struct rl_onnx *o = w->main->onnx;
+    locations l = {0};
+    if (o && o->location.n) find_locations(w, o, &l);
+    return l.n ? rl_fail(w->ctx, RL_ELIMIT, "external data '%.200s' belongs to a body or an attribute: it cannot be put inline", l.p[0]) : RL_OK;
 }
 
 /* Of those that go along: in the model's folder, and not where new data goes. Absolute ones stay what they are. */
@@ -294,6 +300,10 @@ bool rl_onnx_moves_data(const char *external) {
     return external && strcmp(external, "keep") != 0;
 }
 
+bool rl_onnx_packs(const char *external) {
+    return !rl_onnx_moves_data(external) || strcmp(external, "inline") == 0;
+}
+
 static rl_status choose_mode(rl_writer *w, const char *path, const char *external) {
     size_t n = external ? strlen(external) : 0;
     w->mode = RL_DATA_KEEP;
@@ -304,7 +314,7 @@ static rl_status choose_mode(rl_writer *w, const char *path, const char *externa
     w->mode = n && external[n - 1] == '/' ? RL_DATA_FOLDER : RL_DATA_FILE;
     w->external = rl_internz(w->ctx, external);
     if (rl_file_is_beneath(external)) return RL_OK;
-    return rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': its name is that of a file beneath the model's folder", external);
+    return rl_fail(w->ctx, RL_EUSAGE, "external data '%.200s': it must name a file beneath the model's folder", external);
 }
 
 /* Does the model refer to a file of this name, or does one lie in its own folder, which may be another model's? */
@@ -337,10 +347,10 @@ static rl_status write_model(rl_writer *w, const rl_graph *g, const char *path, 
     struct rl_onnx *o = g->onnx;
     if (same) rl_writer_span(w, o->bytes);
     else RL_TRY(list(w, g, path, tmp));
-    bool inlined = w->mode == RL_DATA_INLINE, open = rl_file_descriptor(path) >= 0; /* nobody knows where that is: data stays */
+    bool open = rl_file_descriptor(path) >= 0; /* nobody knows where that is: data stays */
     bool away = o && o->dir && !open && !rl_file_same_dir(o->dir, rl_file_dir(g->ctx, path));
-    if (o && o->location.n && (away || inlined)) RL_TRY(find_locations(w, o, &l));
-    if (inlined && l.n) return rl_fail(w->ctx, RL_ELIMIT, "external data '%.200s' belongs to a body or an attribute: it cannot be put inline", l.p[0]);
+    if (w->mode == RL_DATA_INLINE) RL_TRY(rl_writer_all_inline(w));
+    else if (away && o->location.n) find_locations(w, o, &l);
     RL_TRY(check_locations(w, &l));
     return write_all(w, o, path, &l);
 }

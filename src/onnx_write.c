@@ -521,11 +521,13 @@ static void flatten(const rl_writer *w, rl_arena *mem, rl_span *out) {
     *out = (rl_span){p, w->total};
 }
 
-rl_status rl_onnx_pack(const rl_graph *g, rl_arena *mem, rl_span *out) {
+rl_status rl_onnx_pack(const rl_graph *g, const char *external, rl_arena *mem, rl_span *out) {
     rl_arena tmp;
-    rl_writer w = {.mode = RL_DATA_KEEP};
+    if (!rl_onnx_packs(external)) return rl_fail(g->ctx, RL_EUSAGE, "external data '%.200s': what is in memory has no folder", external);
+    rl_writer w = {.mode = rl_onnx_moves_data(external) ? RL_DATA_INLINE : RL_DATA_KEEP};
     rl_arena_init(&tmp, g->ctx);
     rl_status status = rl_writer_list(&w, g, &tmp);
+    if (status == RL_OK && w.mode == RL_DATA_INLINE) status = rl_writer_all_inline(&w);
     if (status == RL_OK) flatten(&w, mem, out);
     rl_arena_free(&tmp);
     return status;

@@ -103,6 +103,8 @@ static inline bool rl_writer_moves(const rl_writer *w) {
 }
 /* An initializer's field as it was read (its body), with its data where it goes. */
 rl_status rl_writer_initializer(rl_writer *w, const rl_graph *g, rl_span bytes);
+/* Is nothing of what was listed in a file? */
+rl_status rl_writer_all_inline(rl_writer *w);
 /* The data of an initializer made here, in the message that is open. */
 void rl_writer_data(rl_writer *w, const char *name, rl_span data);
 

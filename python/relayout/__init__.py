@@ -147,10 +147,11 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     directory       of external data, where the model is bytes or a ModelProto that has some
     progress        is called with the name of each step; what it raises ends the call
     log             is called with a level (0 debug, 1 info, 2 warning) and a line
-    external_data   with output: where the weights go: "keep" (default), "inline", one file's name in output's folder, or a folder's, "data/"
+    external_data   where the weights go: "keep" (default), "inline" into the model; with output also one file's name in its folder, or a
+                    folder's, "data/"
     """
-    if external_data is not None and output is None:
-        raise TypeError("external_data= goes with output=: what comes back in memory has no folder")
+    if external_data not in (None, "keep", "inline") and output is None:
+        raise TypeError('external_data= is "keep" or "inline" without output=: what comes back in memory has no folder')
     options = _options(target, objective, time_limit, max_memory, input_layouts, output_layouts, dims, input_shapes, 1, progress, log,
                        external_data)
     path, data, folder = _source(model, directory)
@@ -172,7 +173,7 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
     found["input"]["path"] = name
     if not hasattr(model, "SerializeToString"):
         return made, found
-    if not changed:
+    if not changed and external_data != "inline":
         return model, found
     proto: Any = type(model)()
     proto.ParseFromString(made)

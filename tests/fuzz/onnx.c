@@ -9,7 +9,7 @@ static void write_again(const rl_graph *g, const uint8_t *p, size_t n) {
     rl_span out;
     if (RL_PROTECT(g->ctx)) return;
     rl_arena_init(&mem, g->ctx);
-    must(rl_onnx_pack(g, &mem, &out) == RL_OK, "a model that was read can be written", g->ctx);
+    must(rl_onnx_pack(g, NULL, &mem, &out) == RL_OK, "a model that was read can be written", g->ctx);
     must(out.n == n && memcmp(out.p, p, n) == 0, "the same bytes", g->ctx);
     rl_arena_free(&mem);
 }

@@ -56,7 +56,7 @@ static rl_status write_outside(job *j, const rl_graph *g) {
 static rl_status make(job *j, const uint8_t *p, size_t n) {
     if (RL_PROTECT(j->ctx)) return RL_ENOMEM;
     rl_graph *g = model_make(j->ctx, p, n, &j->how);
-    return j->how.outside ? write_outside(j, g) : rl_onnx_pack(g, &j->ctx->mem, &j->bytes);
+    return j->how.outside ? write_outside(j, g) : rl_onnx_pack(g, NULL, &j->ctx->mem, &j->bytes);
 }
 
 static rl_graph *read_model(const job *j, rl_span bytes, const char *what) {
@@ -90,7 +90,7 @@ static void check_proof(const job *j, const rl_outcome *o) {
 
 static rl_status pack(const job *j, const rl_graph *g, rl_span *out) {
     if (RL_PROTECT(j->ctx)) return RL_ENOMEM;
-    return rl_onnx_pack(g, &j->ctx->mem, out);
+    return rl_onnx_pack(g, NULL, &j->ctx->mem, out);
 }
 
 /* Optimizes `bytes`; *result becomes what comes out. */

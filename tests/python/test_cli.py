@@ -349,6 +349,12 @@ def external(run, tmp):
     check("the input's data is as it was", (tmp / "in/m.bin").read_bytes() == blob)
     check("in place, to another file", made("m.onnx", kept, "new.bin", "in")["a/w"]["location"] == "new.bin" and (tmp / "in/m.bin").read_bytes() == blob)
     check("no folder for stdout", run("optimize", kept, "-o", "-", "--external-data", "w.bin")[0] == 2)
+    whole = tmp / "out/whole.onnx"
+    check("into the model, to a file", run("optimize", kept, "-o", whole, "-q", "--external-data", "inline")[0] == 0)
+    check("into the model, to stdout", run("optimize", kept, "-o", "-", "-q", "--external-data", "inline") == (0, whole.read_bytes(), ""))
+    shutil.copy(tmp / "out/a.onnx", tmp / "out/done.onnx")
+    check("also where nothing improved", onnx.load_from_string(run("optimize", tmp / "out/done.onnx", "-o", "-", "-q", "--external-data", "inline")[1]).graph.node
+          == onnx.load(tmp / "out/done.onnx").graph.node)
     (tmp / "in/bad").mkdir()
     weights_model(tmp / "in/bad/m.onnx", "m.bin")
     (tmp / "in/bad/m.bin").write_bytes(blob[:-1])

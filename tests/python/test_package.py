@@ -389,6 +389,17 @@ def onnx_external_data(model, tmp):
         relayout.verify(CNN, out, dims={"batch": 1})
         relayout.optimize(CNN, tmp / "first.onnx", target="onnx")
     raises(TypeError, relayout.optimize, CNN, external_data="w.bin")
+    folder = tmp / "inline"
+    folder.mkdir()
+    for name, src in (("a", CNN), ("b", tmp / "first.onnx")):
+        proto = onnx.load(src)
+        onnx.save(proto, folder / f"{name}.onnx", save_as_external_data=True, location=f"{name}.bin", size_threshold=64)
+        whole = onnx.load_from_string(relayout.optimize(folder / f"{name}.onnx", target="onnx", external_data="inline")[0])
+        bare = onnx.load(folder / f"{name}.onnx", load_external_data=False)
+        assert relayout.optimize(bare, target="onnx", directory=str(folder), external_data="inline")[0] == whole
+        assert {t.name: onnx.numpy_helper.to_array(t).tobytes() for t in whole.graph.initializer if t.name in want} == {t.name: onnx.numpy_helper.to_array(t).tobytes()
+                for t in onnx.load(src).graph.initializer if t.name in {x.name for x in whole.graph.initializer} & set(want)}
+        onnx.checker.check_model(whole)
     raises(relayout.InvalidArgument, relayout.optimize, CNN, tmp / "n.onnx", external_data="../w.bin")
 
 

@@ -32,6 +32,25 @@ static size_t size_of(const char *path) {
     return n;
 }
 
+/* A model whose weights lie in `data`, from memory to memory. */
+static void check_packed(const char *path, char *data, size_t nfile, rl_options o) {
+    rl_result r;
+    size_t nin, nout;
+    void *in = slurp(path, &nin), *bytes;
+    char *name = strrchr(data, '/');
+    if (name) *name = 0;
+    o.directory = name ? data : ".";
+    check(rl_optimize_bytes(in, nin, &bytes, &nout, &o, &r) == RL_OK && nout > 2 * nfile, "weights into a model in memory");
+    rl_free(bytes);
+    o.external_data = "keep";
+    check(rl_optimize_bytes(in, nin, &bytes, &nout, &o, &r) == RL_OK && nout <= nfile, "or where they are");
+    rl_free(bytes);
+    o.external_data = "api.bin";
+    check(rl_optimize_bytes(in, nin, &bytes, &nout, &o, &r) == RL_EUSAGE && !bytes && strstr(r.error, "no folder"), "but not in a file beside it");
+    if (name) *name = '/';
+    free(in);
+}
+
 /* Weights out of the model and into it again. */
 static void check_external(const char *in, const char *out) {
     rl_result r;
@@ -51,6 +70,7 @@ static void check_external(const char *in, const char *out) {
     check(rl_optimize_file(out, out, &o, &r) == RL_OK && size_of(out) == n, "a program that does not know the option");
     o.struct_size = sizeof o;
     o.external_data = "inline";
+    check_packed(out, data, n, o);
     check(rl_optimize_file(out, out, &o, &r) == RL_OK && !r.changed && size_of(out) > size_of(in) / 2, "weights in the model again");
 }
 

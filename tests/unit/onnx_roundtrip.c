@@ -26,7 +26,7 @@ static bool same_back(rl_ctx *ctx, const char *path) {
     rl_span out = {0};
     rl_arena_init(&mem, ctx);
     rl_status status = rl_onnx_read(ctx, path, NULL, &g);
-    if (status == RL_OK) status = rl_onnx_pack(g, &mem, &out);
+    if (status == RL_OK) status = rl_onnx_pack(g, NULL, &mem, &out);
     bool same = status == RL_OK && out.n == rl_onnx_bytes(g).n && memcmp(out.p, rl_onnx_bytes(g).p, out.n) == 0;
     if (status != RL_OK) printf("%s: %s\n", path, ctx->error);
     else if (!same) printf("%s: other bytes\n", path);
