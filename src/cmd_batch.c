@@ -71,10 +71,11 @@ static rl_status check_line(const rl_line *l) {
     if (!rl_onnx_packs(l->external))
         return rl_usage_error(l, "optimize: --external-data of several models is keep or inline");
     if (l->proof) return rl_usage_error(l, "optimize: --proof is for one model");
-    if (rl_is_stdio(l->out)) return rl_usage_error(l, "optimize: several models go to a folder, -o DIR/");
-    if (!rl_is_dir(l->out) && access(l->out, F_OK) == 0) return rl_usage_error(l, "optimize: several models go to a folder, and %s is none", l->out);
+    const char *what = l->nfile > 1 ? "" : "--csv is for several models; ";
+    if (rl_is_stdio(l->out)) return rl_usage_error(l, "optimize: %sseveral models go to a folder, -o DIR/", what);
+    if (!rl_is_dir(l->out) && access(l->out, F_OK) == 0) return rl_usage_error(l, "optimize: %sseveral models go to a folder, and %s is none", what, l->out);
     if (!rl_is_dir(l->out) && rl_has_ending(l->out, ".onnx"))
-        return rl_usage_error(l, "optimize: several models go to a folder, and %s is called like a model; %s/ if that is meant", l->out, l->out);
+        return rl_usage_error(l, "optimize: %sseveral models go to a folder, and %s is called like a model; %s/ if that is meant", what, l->out, l->out);
     return RL_OK;
 }
 

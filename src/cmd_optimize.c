@@ -208,13 +208,13 @@ static rl_status check_outputs(rl_line *l, rl_arena *mem) {
         RL_TRY(rl_line_check_outputs(l));
     }
     if (!rl_onnx_packs(l->external) && rl_is_open(l->out)) return rl_usage_error(l, "optimize: --external-data: a model on stdout has no folder");
-    return l->csv ? rl_usage_error(l, "optimize: --csv is for several models") : RL_OK;
+    return RL_OK;
 }
 
 rl_status rl_cmd_optimize(rl_line *l) {
     rl_arena mem;
-    bool folder = l->csv && l->nfile == 1 && l->out && rl_is_dir(l->out); /* *.onnx may be one */
-    if (folder || (l->nfile > 1 && l->out)) return rl_batch(l);
+    bool several = l->nfile > 1 || l->csv; /* *.onnx may be one */
+    if (several && l->out) return rl_batch(l);
     rl_arena_init(&mem, l->ctx);
     rl_status s = check_outputs(l, &mem);
     l->pass.proof = l->proof != NULL;

@@ -59,6 +59,13 @@ def many(run, tmp):
     check("one model to a folder", run("optimize", CNN, "-o", out, "-q")[0] == 0 and [p.name for p in out.iterdir()] == [CNN.name])
     status, text, _ = run("optimize", CNN, "-o", f"{tmp}/new/", "--csv", "-", "-q")
     check("a pattern that is one model", status == 0 and len(text.splitlines()) == 2 and (tmp / "new" / CNN.name).read_bytes() == single)
+    status, _, _ = run("optimize", CNN, "-o", tmp / "newest", "--csv", tmp / "one.csv", "--json", tmp / "one.json", "-q")
+    check("and JSON as of several", status == 0 and len(json.loads((tmp / "one.json").read_text())["models"]) == 1 and (tmp / "newest" / CNN.name).read_bytes() == single
+          and len((tmp / "one.csv").read_text().splitlines()) == 2)
+    run("optimize", CNN, "-o", f"{tmp}/newest/", "--json", tmp / "one.json", "-q")
+    check("but of one without a summary", json.loads((tmp / "one.json").read_text())["schema"] == "relayout.report/1")
+    for out in ("-", tmp / "no.onnx", table):
+        check(f"a summary, and no folder ({Path(out).name})", "--csv is for several models" in run("optimize", CNN, "-o", out, "--csv", tmp / "no.csv")[2] and not (tmp / "no.csv").exists())
     check("a folder that is not there", run("optimize", CNN, "-o", f"{tmp}/newer/", "-q")[0] == 0 and (tmp / "newer" / CNN.name).read_bytes() == single)
     check("in place", run("optimize", *good, "-o", tmp, "-q")[0] == 0 and good[0].read_bytes() == good[1].read_bytes() == single)
 
