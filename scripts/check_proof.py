@@ -63,16 +63,17 @@ def closing(proof):
     add = lambda tuples: tuple(map(sum, zip(*tuples)))
     (n, size), least = (add(getattr(g, name) for g in proof.graphs) for name in ("cost", "bound"))
     fewest, quick, left, takes, at_least = add(map(bound.shown, proof.graphs))
+    many = f"{n} conversion{'' if n == 1 else 's'}"
     if (n, size) == least:
-        return f"proved: {n} conversions, {size} bytes, none fewer"
+        return f"proved: {many}, {size} bytes, none fewer"
     if proof.bytes_first and size == least[1]:
-        return f"proved: {size} bytes, none fewer; {n} conversions, at least {least[0]}"
+        return f"proved: {size} bytes, none fewer; {many}, at least {least[0]}"
     if not proof.bytes_first and n == least[0]:
-        return f"proved: {n} conversions, none fewer; {size} bytes, at least {least[1]}"
+        return f"proved: {many}, none fewer; {size} bytes, at least {least[1]}"
     if quick and not left:
-        return f"proved: {n} conversions: {fewest} where none has fewer, {quick} where none that has no more is clearly quicker"
+        return f"proved: {many}: {fewest} where none has fewer, {quick} where none that has no more is clearly quicker"
     times = f"; {takes} ns where {left} are open, proved: at least {at_least}" if takes else ""
-    return f"gap: {n} conversions, {size} bytes; proved: no fewer than {least[0]}, {least[1]} bytes{times}"
+    return f"gap: {many}, {size} bytes; proved: no fewer than {least[0]}, {least[1]} bytes{times}"
 
 
 def main():

@@ -239,8 +239,9 @@ static void put_table(const batch *b, rl_text *t) {
         before += r->status == RL_OK ? r->conv_before : 0;
         after += r->status == RL_OK ? r->conv_after : 0;
     }
-    rl_put(t, "%d models: %d changed, %d as they were, %d failed; conversions %" PRId64 " -> %" PRId64 "\n", b->l->nfile, n[0], n[1], n[2],
-           before, after);
+    bool one = b->l->nfile == 1;
+    rl_put(t, "%d model%s: %d changed, %d as %s, %d failed; conversions %" PRId64 " -> %" PRId64 "\n", b->l->nfile, one ? "" : "s", n[0], n[1],
+           one ? "it was" : "they were", n[2], before, after);
 }
 
 static void put_quoted(rl_text *t, const char *s) {

@@ -21,6 +21,19 @@ static bool is_port(const rl_graph *in, const rl_valinfo *was, const rl_valinfo 
     return true;
 }
 
+/* The same sizes in another order? */
+static bool is_turned(const rl_valinfo *was, const rl_valinfo *now) {
+    uint64_t taken = 0;
+    if ((was->dtype != RL_UNDEF && was->dtype != now->dtype) || was->rank != now->rank || was->rank == RL_NORANK || was->rank > 64) return false;
+    for (uint32_t k = 0; k < was->rank; k++) {
+        uint32_t i = 0;
+        while (i < was->rank && (taken >> i & 1 || was->dim[i] != now->dim[k])) i++;
+        if (i == was->rank) return false;
+        taken |= UINT64_C(1) << i;
+    }
+    return true;
+}
+
 static rl_status check_side(const rl_line *l, const rl_graph *in, const rl_graph *out, bool output) {
     const rl_value *a = output ? in->output.p : in->input.p, *b = output ? out->output.p : out->input.p;
     uint32_t n = output ? in->output.n : in->input.n, m = output ? out->output.n : out->input.n;
@@ -29,7 +42,9 @@ static rl_status check_side(const rl_line *l, const rl_graph *in, const rl_graph
     for (uint32_t i = 0; i < n; i++) {
         const rl_valinfo *x = rl_val(in, a[i]), *y = rl_val(out, b[i]);
         if (x->name != y->name) return rl_fail(l->ctx, RL_EPROOF, "%s: the %s '%.100s' is '%.100s' in %s", l->file[2], what, y->name, x->name, l->in);
-        if (!is_port(in, x, y)) return rl_fail(l->ctx, RL_EPROOF, "%s: the %s '%.100s' has another type or other sizes in %s", l->file[2], what, x->name, l->in);
+        if (!is_port(in, x, y))
+            return rl_fail(l->ctx, RL_EPROOF, "%s: the %s '%.100s' has another type or other sizes in %s%s", l->file[2], what, x->name, l->in,
+                           is_turned(x, y) ? " (of what --input-layout or --output-layout changed, scripts/check_proof.py --alone checks the file itself)" : "");
     }
     return RL_OK;
 }

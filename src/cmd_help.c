@@ -1,4 +1,4 @@
-/* --help, from the rows of commands.def: see cmd.h. */
+/* --help and the command help, from the rows of commands.def: see cmd.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -73,4 +73,14 @@ void rl_help_all(const rl_line *l) {
     printf("\nrelayout COMMAND --help lists its options.\n");
     put_heading(paints, "exit status");
     for (uint32_t i = 0; i < rl_nexit; i++) printf("  %d %s\n", rl_exits[i].number, rl_exits[i].when);
+}
+
+rl_status rl_cmd_help(rl_line *l) {
+    char name[64];
+    snprintf(name, sizeof name, "%s%s%s", l->nfile ? l->file[0] : "", l->nfile > 1 ? " " : "", l->nfile > 1 ? l->file[1] : "");
+    const rl_command *c = rl_command_find(name);
+    if (l->nfile && !c) return rl_usage_error(l, "help: no command '%s'", name);
+    if (c) rl_help_command(l, c);
+    else rl_help_all(l);
+    return RL_OK;
 }

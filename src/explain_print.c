@@ -2,6 +2,7 @@
 #include "explain.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what --node asks for ---- */
@@ -213,13 +214,37 @@ static void put_path(const rl_expath *p, rl_text *t) {
     rl_put(t, "%s\n", p->loop ? ", in another order than it set out" : "");
 }
 
+/* "0,3,1,2" as letters for the dims that the model has: adbc. False: it is of parts of dims. */
+static bool letters_of(const char *axes, char *out, size_t size) {
+    size_t n = 0;
+    for (const char *s = axes; *s && n + 1 < size; s++) {
+        char *end;
+        unsigned long axis = strtoul(s, &end, 10);
+        if (end == s || axis >= 26 || (*end && *end != ',')) return false;
+        out[n++] = (char)('a' + axis);
+        s = *end ? end : end - 1;
+    }
+    out[n] = 0;
+    return n > 0;
+}
+
+/* The option that does it, where its name can stand in quotes. */
+static void put_layout_option(const rl_exremedy *r, rl_text *t) {
+    const char *option = r->kind == RL_EX_INPUT_LAYOUT ? "input" : "output", *name = r->tensor.name;
+    char letters[27];
+    if (!r->tensor.body && r->axes && !strpbrk(name, "'=") && letters_of(r->axes, letters, sizeof letters))
+        rl_put(t, ": --%s-layout '%s=%s'", option, name, letters);
+}
+
 static void put_remedy(const rl_exremedy *r, rl_text *t) {
     rl_put(t, "    ");
     switch (r->kind) {
     case RL_EX_INPUT_LAYOUT:
     case RL_EX_OUTPUT_LAYOUT:
         put_port(&r->tensor, r->kind == RL_EX_INPUT_LAYOUT ? "input" : "output", t);
-        rl_put(t, " in %s\n", r->order ? r->axes : "another order");
+        rl_put(t, " in %s", r->order ? r->axes : "another order");
+        put_layout_option(r, t);
+        rl_put(t, "\n");
         return;
     case RL_EX_TARGET_ORDER: rl_put(t, "a target that runs %s in %s: ", r->node.op, r->order ? r->order : "both orders"); break;
     case RL_EX_TARGET_FLAGS: rl_put(t, "a target whose MatMul transposes: "); break;

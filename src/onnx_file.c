@@ -46,7 +46,7 @@ static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out, rl_
     if (fstat(fd, &st) != 0) why = strerror(errno);
     else if (S_ISDIR(st.st_mode)) why = "is a directory";
     else if (!S_ISREG(st.st_mode)) why = "not a regular file";
-    else if (one_link && st.st_nlink > 1) why = "has more than one hard link";
+    else if (one_link && st.st_nlink > 1) why = "has more than one hard link: put a copy of it in its place";
     else if ((uint64_t)st.st_size > max) why = "larger than the limit";
     else if (st.st_size > 0) {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -147,7 +147,7 @@ rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location
     else if (join(path, sizeof path, dir, location)) fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     else fd = -1, errno = ENAMETOOLONG;
     if (fd < 0) {
-        const char *why = errno == ELOOP ? "is a symbolic link" : strerror(errno);
+        const char *why = errno == ELOOP ? "is a symbolic link, and none is followed: put a copy of the file in its place" : strerror(errno);
         return rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why);
     }
     const char *why = map_fd(fd, UINT64_MAX, !any, out, id);

@@ -97,7 +97,10 @@ def outputs(run, tmp):
     check("a folder that is called like a model", status == 2 and "called like a model" in err and not (tmp / "out.onnx").exists())
     proof = run("optimize", model, "-o", new, "--proof", "-")[1]
     check("a certificate on stdout, alone", proof.startswith(b"relayout.proof/") and proof.endswith(b"end\n"))
-    check("and from stdin", run("check-proof", "-", model, new, stdin=proof)[1].startswith(b"proved: 1 conversions"))
+    check("and from stdin", run("check-proof", "-", model, new, stdin=proof)[1].startswith(b"proved: 1 conversion, "))
+    turned = run("optimize", model, "-o", new, "-q", "--input-layout", "image=adbc", "--proof", "-")[1]
+    status, _, err = run("check-proof", "-", model, new, stdin=turned)
+    check("a certificate of another interface", status == 7 and "--alone checks the file itself" in err)
     (tmp / "x.plan").write_text("hello\n")
     status, _, err = run("run", model, "--plan", tmp / "x.plan")
     check("a plan that is none", status == 4 and f"{tmp}/x.plan: no plan: its first line" in err)
@@ -574,6 +577,8 @@ def helps(run):
         text = run(command, "--help")[1].decode()
         check(f"--help: {question}?", re.search(answer, text) and re.search(rf"^  {command} ", first, re.M))
     check("the first page answers, too", all(re.search(x, first) for x in (r"# pin a shape", r"# why did a Transpose stay\?", r"--target ort .*# for onnxruntime")))
+    check("help is --help", run("help") == run("--help") and all(run("help", *w) == run(*w, "--help") for w in (["optimize"], ["layout"], ["layout", "draw"])))
+    check("of no command", run("help", "optimise")[0] == 2 and "no command 'optimise'" in run("help", "optimise")[2])
     status, text, _ = run("optimize")
     check("nothing given: what is missing, and where help is", status == 2 and b"--help" in run("optimize")[1] + run("optimize")[2].encode())
 
