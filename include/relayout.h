@@ -42,7 +42,7 @@
  *   two calls may share a context if its functions bear that.  A session runs one call at a time.
  *
  * Binary interface.  Structs that you fill in begin with struct_size, so a program built with an older header goes on working with
- * a newer library: members it does not know are 0; a struct_size that was never set (0), like NULL for what a call needs, is RL_EUSAGE.
+ * a newer library: members it does not know are 0; a struct_size that was never set (0, or less than any such struct ever had), like NULL for what a call needs, is RL_EUSAGE.
  * Structs that the library fills in have room left.  Functions carry symbol versions (RELAYOUT_0, RELAYOUT_RUNTIME_0), so what exists
  * now keeps its meaning. */
 #ifndef RELAYOUT_H

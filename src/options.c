@@ -18,9 +18,22 @@ rl_options rl_options_of(const rl_options *o) {
     return all;
 }
 
+/* There was never a struct of no more than its size: nobody set it. */
+static bool is_set(size_t struct_size) {
+    return struct_size > sizeof struct_size;
+}
+
+/* Of which a program with an older header may have the first part. */
+static const char *wrong_context(const rl_context *given) {
+    rl_context c = {0};
+    if (!is_set(given->struct_size)) return "rl_context.struct_size is not set: it is its sizeof";
+    memcpy(&c, given, RL_MIN(given->struct_size, sizeof c));
+    return !c.allocate != !c.release ? "rl_context has one of allocate and release: it is both or neither" : NULL;
+}
+
 /* What is wrong with a value, or NULL; 0 is a default. */
 static const char *wrong_value(const rl_options *o) {
-    if (o->context && !o->context->struct_size) return "rl_context.struct_size is 0: set it to its sizeof";
+    if (o->context && wrong_context(o->context)) return wrong_context(o->context);
     if (!(o->time_limit >= 0 && o->time_limit <= DBL_MAX)) return "rl_options.time_limit is no number of seconds: a finite one above 0, or 0 for the default";
     if (o->max_memory > PTRDIFF_MAX) return "rl_options.max_memory is more than a process can have, or was below 0";
     if (o->threads > RL_MOSTCOUNT) return "rl_options.threads is over 1000000, or was below 0";
@@ -29,7 +42,7 @@ static const char *wrong_value(const rl_options *o) {
 
 rl_status rl_options_check(const rl_options *o, const char *wrong, rl_result *r) {
     const rl_options all = rl_options_of(o); /* clears the report, too */
-    if (!wrong && o && !o->struct_size) wrong = "rl_options.struct_size is 0: set it to its sizeof";
+    if (!wrong && o && !is_set(o->struct_size)) wrong = "rl_options.struct_size is not set: it is its sizeof";
     if (!wrong) wrong = wrong_value(&all);
     if (!wrong) return RL_OK;
     if (r) memset(r, 0, sizeof *r);

@@ -107,14 +107,20 @@ static void check_nulls(const char *model) {
           && rl_propagate(1, NULL, &out, &e) == RL_EUSAGE && rl_propagate(1, &d, NULL, &e) == RL_EUSAGE, "formats");
 }
 
+static void *no_memory(void *user, size_t n) { return (void)user, (void)n, NULL; }
+static void no_release(void *user, void *p, size_t n) { (void)user, (void)p, (void)n; }
+
 /* Numbers that are none are refused, and what a failed call would have given is NULL then. */
 static void check_refused(const void *in, size_t nin, const char *path, const char *out) {
     rl_result r;
     const rl_model m = {path, NULL, 0};
-    const rl_options wrong[] = {{0}, {.struct_size = sizeof *wrong, .context = &(rl_context){0}}, {.struct_size = sizeof *wrong, .time_limit = -1},
+    const rl_options wrong[] = {{0}, {.struct_size = 3}, {.struct_size = sizeof *wrong, .context = &(rl_context){0}}, {.struct_size = sizeof *wrong, .context = &(rl_context){.struct_size = 3}},
+        {.struct_size = sizeof *wrong, .context = &(rl_context){.struct_size = sizeof(rl_context), .allocate = no_memory}},
+        {.struct_size = sizeof *wrong, .context = &(rl_context){.struct_size = sizeof(rl_context), .release = no_release}},
+        {.struct_size = sizeof *wrong, .time_limit = -1},
         {.struct_size = sizeof *wrong, .time_limit = (double)NAN}, {.struct_size = sizeof *wrong, .time_limit = (double)INFINITY},
         {.struct_size = sizeof *wrong, .max_memory = (size_t)-1}, {.struct_size = sizeof *wrong, .threads = (uint32_t)-1}};
-    static const char *const says[] = {"rl_options.struct_size", "rl_context.struct_size", "time_limit", "time_limit", "time_limit", "max_memory", "threads"};
+    static const char *const says[] = {"rl_options.struct_size", "rl_options.struct_size", "rl_context.struct_size", "rl_context.struct_size", "both or neither", "both or neither", "time_limit", "time_limit", "time_limit", "max_memory", "threads"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         void *bytes = &r;
         size_t n = 1;
@@ -122,7 +128,7 @@ static void check_refused(const void *in, size_t nin, const char *path, const ch
         rl_options o = wrong[i];
         o.report = &report;
         check(rl_optimize_bytes(in, nin, &bytes, &n, &o, &r) == RL_EUSAGE && strstr(r.error, says[i]), says[i]);
-        check(!bytes && !n && (!report || !o.struct_size), "nothing to free");
+        check(!bytes && !n && (!report || o.struct_size < sizeof o), "nothing to free");
         check(rl_model_stats(&m, &o, &json, &r) == RL_EUSAGE && strstr(r.error, says[i]) && !json, "nor of stats");
         check(rl_model_explain(&m, NULL, &o, &why, &r) == RL_EUSAGE && strstr(r.error, says[i]) && !why, "nor of explain");
         check(rl_optimize_file(path, out, &o, &r) == RL_EUSAGE && strstr(r.error, says[i]), "nor a file");
