@@ -484,8 +484,8 @@ rl_status rl_bound(rl_plan *p, const uint32_t *cfg, bool optimal, bool bytes_fir
     v.known = known;
     v.full = optimal ? known : NULL;
     v.scale = scale_of(p, was, bytes_first);
-    RL_TRY(rl_prover_run(&v));
-    rl_status s = lift ? lift_open(&v, cfg) : RL_OK;
+    rl_status s = rl_prover_run(&v);
+    if (s == RL_OK && lift) s = lift_open(&v, cfg);
     rl_arena_free(&tmp);
     tell_twins(p);
     return s;

@@ -268,12 +268,23 @@ static rl_status plan(rl_pass_run *r, rl_explainer *x, originals *list) {
     return rl_pass_assign(r);
 }
 
+/* May fewer do?  What the bound leaves open by bytes alone is no more conversions. */
+static bool is_open(const rl_pass_run *r, const uint32_t *cfg) {
+    const rl_plan *p = r->plan;
+    rl_least *cost = rl_new(r->tmp, rl_least, p->ncomp);
+    bool open = false;
+    rl_plan_costs(p, cfg, cost, r->tmp);
+    for (uint32_t k = 0; k < p->ncomp; k++)
+        open |= p->unproved[k] && (rl_by_objective(r, "bytes") || cost[k].count > p->least[k].count);
+    return open;
+}
+
 static rl_status reasons(rl_pass_run *r, rl_explainer *x, bool as_read, rl_explanation *out) {
     originals list = {0};
     RL_TRY(plan(r, x, &list));
     x->p = r->plan;
     x->first = out->conversion.n;
-    for (uint32_t k = 0; k < x->p->ncomp; k++) out->unsolved |= x->p->unproved[k];
+    out->unsolved |= is_open(r, rl_plan_chosen(x->p, r->tmp));
     x->cfg = as_read ? rl_new(r->tmp, uint32_t, x->p->op.n) : rl_plan_chosen(x->p, r->tmp);
     name_places(x);
     list_pins(x);

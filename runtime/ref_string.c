@@ -93,55 +93,66 @@ static uint32_t read_point(const char *s, uint32_t *n) {
     return x;
 }
 
-static void put_point(rl_text *t, uint32_t x) {
-    char s[4];
+/* Writes x at s; the number of bytes. */
+static uint32_t put_point(char *s, uint32_t x) {
     uint32_t more = x < 0x80 ? 0 : x < 0x800 ? 1 : x < 0x10000 ? 2 : 3;
     s[0] = (char)(more ? (0xff00u >> (more + 1) & 0xff) | x >> 6 * more : x);
     for (uint32_t i = 1; i <= more; i++) s[i] = (char)(0x80 | (x >> 6 * (more - i) & 0x3f));
-    rl_put_bytes(t, s, more + 1);
+    return more + 1;
 }
 
-static rl_str change_case(rl_call *c, const char *s, size_t size, change how, locale_t l) {
-    rl_text t = {.mem = c->tmp};
-    const char *zero_ended = rl_intern(c->g->ctx, s, size);
-    for (uint32_t n; how != KEEP && *zero_ended; zero_ended += n) {
-        uint32_t x = read_point(zero_ended, &n);
-        if (n == 1 && x >= 0x80) rl_put_bytes(&t, zero_ended, 1);
-        else put_point(&t, (uint32_t)(how == LOWER ? towlower_l((wint_t)x, l) : towupper_l((wint_t)x, l)));
+/* s in `to`, which has room for 4 bytes of each of its own. */
+static size_t put_changed(char *to, const char *s, change how, locale_t l) {
+    char *end = to;
+    for (uint32_t n; *s; s += n) {
+        uint32_t x = read_point(s, &n);
+        if (n == 1 && x >= 0x80) *end++ = *s;
+        else end += put_point(end, (uint32_t)(how == LOWER ? towlower_l((wint_t)x, l) : towupper_l((wint_t)x, l)));
     }
-    return how == KEEP ? zero_ended : rl_intern(c->g->ctx, t.p ? t.p : "", t.n);
+    return (size_t)(end - to);
 }
 
-static bool is_stopword(rl_call *c, rl_str s, const rl_attr *stop, bool exact, locale_t l) {
-    rl_str word = change_case(c, s, strlen(s), exact ? KEEP : LOWER, l);
-    for (uint32_t i = 0; stop && stop->kind == RL_ATTR_STRINGS && i < stop->n; i++)
-        if (word == change_case(c, (const char *)stop->strings[i].p, stop->strings[i].n, exact ? KEEP : LOWER, l)) return true;
-    return false;
+/* n strings changed, as names; all room is there before the locale, as an allocation may not come back. */
+static rl_status change_case(rl_call *c, const rl_str *s, int64_t n, change how, const rl_str **out) {
+    size_t most = 0, at = 0, *size = rl_alloc_array(c->tmp, (size_t)n, sizeof *size);
+    *out = s;
+    if (how == KEEP) return RL_OK;
+    for (int64_t i = 0; i < n; i++) most += 4 * strlen(s[i]);
+    char *all = rl_alloc_array(c->tmp, most, 1);
+    rl_str *changed = rl_alloc_array(c->tmp, (size_t)n, sizeof *changed);
+    locale_t l = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!l) return rl_call_fail(c, RL_ELIMIT, "this system has no C.UTF-8");
+    for (int64_t i = 0; i < n; i++) at += size[i] = put_changed(all + at, s[i], how, l);
+    freelocale(l);
+    for (int64_t i = 0; i < n; all += size[i++]) changed[i] = rl_intern(c->g->ctx, all, size[i]);
+    *out = changed;
+    return RL_OK;
 }
 
-static void normalize(rl_call *c, const rl_tensor *x, change how, locale_t l) {
-    const rl_attr *stop = rl_attr_find(c->node, "stopwords");
-    bool exact = rl_attr_int(c->node, "is_case_sensitive", 0) != 0;
-    strings kept = {0};
-    for (int64_t i = 0; i < rl_numel(x); i++) {
-        rl_str s = ((const rl_str *)rl_data(x))[i];
-        if (!is_stopword(c, s, stop, exact, l)) rl_push(c->tmp, kept, change_case(c, s, strlen(s), how, l));
-    }
-    int64_t n = RL_MAX(kept.n, 1u); /* nothing left: one empty string */
-    rl_tensor *y = rl_call_make(c, 0, RL_STRING, x->rank, x->rank == 1 ? &n : (const int64_t[]){1, n});
-    if (kept.n) memcpy(rl_data(y), kept.p, kept.n * sizeof *kept.p);
+static bool is_among(rl_str s, const rl_str *list, uint32_t n) {
+    while (n > 0 && list[n - 1] != s) n--;
+    return n > 0;
 }
 
 /* Letters change as Unicode says; what `locale` would change otherwise (Turkish i) is not done. */
 rl_status rl_ref_string_normalizer(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_dense(c, 0);
+    const rl_attr *a = rl_attr_find(c->node, "stopwords");
     bool lower = rl_attr_is(c->node, "case_change_action", "LOWER"), upper = rl_attr_is(c->node, "case_change_action", "UPPER");
-    change how = lower ? LOWER : upper ? UPPER : KEEP;
+    bool exact = rl_attr_int(c->node, "is_case_sensitive", 0) != 0;
+    strings stop = {0}, kept = {0};
+    const rl_str *changed, *word, *stopword;
     if (x->rank != 1 && (x->rank != 2 || x->dim[0] != 1)) return rl_call_fail(c, RL_EMODEL, "wants [C] or [1,C]");
-    locale_t l = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    if (!l) return rl_call_fail(c, RL_ELIMIT, "this system has no C.UTF-8");
-    normalize(c, x, how, l);
-    freelocale(l);
+    for (uint32_t i = 0; a && a->kind == RL_ATTR_STRINGS && i < a->n; i++)
+        rl_push(c->tmp, stop, rl_intern(c->g->ctx, (const char *)a->strings[i].p, a->strings[i].n));
+    RL_TRY(change_case(c, rl_data(x), rl_numel(x), lower ? LOWER : upper ? UPPER : KEEP, &changed));
+    RL_TRY(change_case(c, rl_data(x), rl_numel(x), exact ? KEEP : LOWER, &word));
+    RL_TRY(change_case(c, stop.p, stop.n, exact ? KEEP : LOWER, &stopword));
+    for (int64_t i = 0; i < rl_numel(x); i++)
+        if (!is_among(word[i], stopword, stop.n)) rl_push(c->tmp, kept, changed[i]);
+    int64_t n = RL_MAX(kept.n, 1u); /* nothing left: one empty string */
+    rl_tensor *y = rl_call_make(c, 0, RL_STRING, x->rank, x->rank == 1 ? &n : (const int64_t[]){1, n});
+    if (kept.n) memcpy(rl_data(y), kept.p, kept.n * sizeof *kept.p);
     return RL_OK;
 }

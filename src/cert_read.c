@@ -246,6 +246,7 @@ static rl_status read_part(rl_words *r, uint32_t id, uint32_t nop, bool by_time,
         if (i >= nop) return rl_words_refuse(r, "no such op");
         rl_push(r->mem, op, i);
     }
+    if (!op.n) return rl_words_refuse(r, "a component has an op");
     part->nop = op.n;
     part->op = op.p;
     return rl_words_end(r);

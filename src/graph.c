@@ -50,6 +50,10 @@ void rl_graph_free(rl_graph *g) {
         next = b->parent;
         rl_graph_free(b);
     }
+    rl_graph_drop(g);
+}
+
+void rl_graph_drop(rl_graph *g) {
     if (g->onnx) rl_onnx_free(g->onnx);
     rl_arena_free(&g->slots);
     rl_arena_free(&g->uses);

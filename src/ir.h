@@ -169,6 +169,8 @@ struct rl_graph {
 
 rl_graph *rl_graph_new(rl_ctx *ctx);
 void rl_graph_free(rl_graph *g);
+/* The same without its bodies and functions, for who has them in a list. */
+void rl_graph_drop(rl_graph *g);
 
 /* The value of this name, made if there is none. name NULL: a new value without a name. */
 rl_value rl_graph_value(rl_graph *g, rl_str name);

@@ -401,12 +401,10 @@ static bool parse_all(parser *p, rl_graph **g) {
     return infer(p, *g) && read_layouts(p);
 }
 
-/* Each body here is in the list itself, so only the arenas are freed. */
+/* Each body here is in the list itself, so each is freed without its own. */
 static void free_graphs(parser *p) {
-    for (uint32_t i = 0; i < p->graphs.n; i++) {
-        rl_arena a = p->graphs.p[i]->mem;
-        rl_arena_free(&a);
-    }
+    for (uint32_t i = 0; i < p->graphs.n; i++)
+        rl_graph_drop(p->graphs.p[i]);
 }
 
 rl_status rl_text_parse(rl_ctx *ctx, const char *file, const char *s, size_t n, rl_graph **g) {

@@ -44,7 +44,7 @@ hit=$(awk '
     /^[^ \t}].*\{$/ { n = 0; at = "" }
     match($0, /rl_arena_init\(&[a-z]+,/) { at = substr($0, RSTART + 15, RLENGTH - 16); n = 0 }
     at != "" && /(^|[^_A-Z])RL_TRY\(|return rl_[a-z]*fail\(/ { early[n++] = FILENAME ":" FNR ": returns before rl_arena_free(&" at ")" }
-    at != "" && index($0, "rl_arena_free(&" at ")") { for (i = 0; i < n; i++) print early[i]; at = "" }' \
+    at != "" && index($0, "rl_arena_free(&" at ")") { for (i = 0; i < n; i++) print early[i]; n = 0 }' \
     src/*.c passes/*.c runtime/*.c cuda/*.c)
 [ -z "$hit" ] || say "$hit"
 

@@ -439,6 +439,8 @@ class Reader:
         if swaps:
             line.word("swaps")
         ops = line.numbers(len(now.ops), "op")
+        if not ops:
+            line.fail("a component has an op")
         if now.by_time and n[2] > MOSTPRICE:
             line.fail(f"a price of {n[2]}")
         now.parts.append(Part((n[1], 0), ops, n[0], n[2], swaps) if now.by_time else Part(tuple(n), ops))

@@ -377,17 +377,17 @@ def check_transpose(model, t):
     return [f"Transpose {t['node']['output']}: {b}" for b in bad]
 
 
-def conversions_after(prog, path, *options, out="/dev/null"):
-    """How many conversions optimize says that it leaves."""
+def conversions_of(prog, path, *options, out="/dev/null"):
+    """What optimize says of the conversions that it leaves."""
     p = subprocess.run([prog, "optimize", str(path), "-o", str(out), "--json", "-", *options], capture_output=True, check=True, timeout=120)
-    return json.loads(p.stdout)["conversions"]["after"]
+    return json.loads(p.stdout)["conversions"]
 
 
 def optimized(prog, path, *options):
     """The model that optimize writes."""
     with tempfile.TemporaryDirectory() as tmp:
         out = Path(tmp) / "out.onnx"
-        conversions_after(prog, path, *options, out=out)
+        conversions_of(prog, path, *options, out=out)
         return load(out)
 
 
@@ -406,7 +406,10 @@ def check(prog, path, model, *options):
             n += k
         if c["reason"] == "open" or (c["reason"] == "choice" and "onnx" in options and x["changed"]):
             bad.append(f"conversion {c['id']}: no reason")
-    after = conversions_after(prog, path, *options)
+    said = conversions_of(prog, path, *options)
+    after = said["after"]
+    if said["proof"] == "optimal" and after == said["lower_bound"] and not x["solved"]:
+        bad.append(f"{after} are proved to be the fewest, and explain says that fewer may do")
     if x["solved"] and not len(x["conversions"]) == x["conversions_after"] == after:
         bad.append(f"{len(x['conversions'])} explained, {x['conversions_after']} said, optimize leaves {after}")
     outside = [t["node"] for t in x["transposes"] if t["fate"] == "outside"]

@@ -266,6 +266,7 @@ TEST(refused_lines) {
     REFUSED("input", "entry", "f:6: the op is none of");
     REFUSED("choose 1", "choose 9", "f:32: no such op");
     REFUSED("1 40 1 2\n", "1 40 1 9\n", "f:34: no such op");
+    REFUSED("1 40 1 2\n", "1 40 1 2\ncomponent 1 0 0\n", "f:35: a component has an op");
     REFUSED("outside 2\n", "", "f:35: a line out of place");
     REFUSED("end\n", "end\nend\n", "f:37: ");
     REFUSED("op 3 output", "op 4 output", "f:24: number 4, wanted 3");
