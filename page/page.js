@@ -447,8 +447,12 @@ function demandLine(ul, d) {
   add(li, "span", { class: "mono", title: full }, short.join(" or ") + (ways.length > 2 || d.more_ways ? ", …" : ""));
 }
 
+// "0,3,1,2" as --input-layout has it: adbc; "" where it is of parts of dims.
+const letters = axes => /^\d+(,\d+)*$/.test(axes || "") ? axes.split(",").map(a => String.fromCharCode(97 + Number(a))).join("") : "";
+const portInOrder = (side, r) => `graph ${side} ${r.tensor} in ${r.order || "another order"}` + (letters(r.axes) ? `: --${side}-layout '${r.tensor}=${letters(r.axes)}'` : "");
+
 const REMEDY = {
-  "input-layout": r => `--input-layout ${r.tensor}: it may come in ${r.order}`, "output-layout": r => `--output-layout ${r.tensor}: it may go out in ${r.order}`,
+  "input-layout": r => portInOrder("input", r), "output-layout": r => portInOrder("output", r),
   "target-order": r => `a target that runs ${called(r.node)} in ${r.order}`, "target-flags": r => `MatMul with transpose flags (--target fused, ort): ${called(r.node)}`,
   rewrite: r => `${called(r.node)} written in parts that take any order`, kernel: r => `another op in place of ${called(r.node)} that takes ${r.order}` };
 
@@ -608,7 +612,7 @@ function fillHead() {
   const r = data.report, was = r.counts.before, now = r.counts.after, c = r.conversions;
   $("model").textContent = r.input.path.split("/").pop();
   $("model").title = r.input.path;
-  $("how").textContent = `target ${r.target}, fewest ${r.objective === "nodes" ? "conversions" : r.objective}` + (r.changed ? "" : " — nothing to improve: the model stays as it is");
+  $("how").textContent = `target ${r.target}, ${{ nodes: "fewest conversions", bytes: "fewest bytes", time: "least time" }[r.objective]}` + (r.changed ? "" : " — nothing to improve: the model stays as it is");
   const proof = { optimal: c.lower_bound < c.after ? `at least ${c.lower_bound}; the rest is proved quicker` : `proved minimum: ${c.lower_bound}`, gap: `at least ${c.lower_bound} (proved)`, unchecked: "minimum not proved" }[c.proof];
   figure("Conversions needed", c.before, c.after, proof, c.after < c.before);
   const saved = was.moved_bytes ? Math.floor(1000 * (1 - now.moved_bytes / was.moved_bytes)) / 10 : 0;

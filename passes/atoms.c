@@ -247,7 +247,7 @@ static void start_class(rl_plan *p, uint32_t v) {
     double bytes = (double)rl_dtype_bits(val->dtype) / 8 * (double)rl_flat_turns(p->g, rl_flat_value_region(p->g, (rl_value){v}));
     for (uint32_t i = 0; i < n; i++) {
         m->seq[i] = (uint8_t)i;
-        bytes *= (double)rl_dim_guess(p->g->ctx, c.size[i], 64);
+        bytes *= (double)rl_dim_guess(p->g->ctx, c.size[i], RL_STATS_GUESS);
     }
     c.bytes = bytes < 1e12 ? (int64_t)bytes : (int64_t)1e12;
     m->cls = p->cls.n;

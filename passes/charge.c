@@ -58,7 +58,7 @@ uint32_t rl_charged_class(const rl_plan *p, const rl_oplegal *op) {
 static int64_t elements(const rl_plan *p, const rl_oplegal *op, const rl_token *t, uint32_t operand) {
     int64_t n = 1;
     for (uint32_t i = 0; i < t->natom[operand]; i++)
-        n = rl_mul(n, rl_dim_guess(p->g->ctx, p->cls.p[op->operand[operand].cls].size[t->atom[operand][i]], 64));
+        n = rl_mul(n, rl_dim_guess(p->g->ctx, p->cls.p[op->operand[operand].cls].size[t->atom[operand][i]], RL_STATS_GUESS));
     return n;
 }
 
@@ -75,7 +75,7 @@ static int64_t run_of(const rl_plan *p, const rl_oplegal *op, const rl_token *t)
 
 static int64_t bytes_of(const rl_plan *p, const rl_cls *c, int64_t bits) {
     int64_t n = 1;
-    for (uint32_t i = 0; i < c->natom; i++) n = rl_mul(n, rl_dim_guess(p->g->ctx, c->size[i], 64));
+    for (uint32_t i = 0; i < c->natom; i++) n = rl_mul(n, rl_dim_guess(p->g->ctx, c->size[i], RL_STATS_GUESS));
     return rl_mul(n, bits) / 8;
 }
 
@@ -382,7 +382,7 @@ static bool last_two_swap(const uint8_t *place, uint32_t n) {
 /* Bytes that stay side by side: of the innermost atoms that both orders have in the same places. */
 static int64_t row_bytes(const rl_plan *p, const rl_cls *c, const uint8_t *from, const uint8_t *to) {
     int64_t n = 1;
-    for (uint32_t i = c->natom; i-- > 0 && from[i] == to[i];) n = rl_mul(n, rl_dim_guess(p->g->ctx, c->size[from[i]], 64));
+    for (uint32_t i = c->natom; i-- > 0 && from[i] == to[i];) n = rl_mul(n, rl_dim_guess(p->g->ctx, c->size[from[i]], RL_STATS_GUESS));
     return rl_mul(n, (int64_t)rl_dtype_bits(rl_val(p->g, c->first)->dtype)) / 8;
 }
 

@@ -195,10 +195,12 @@ static rl_status find_moves(const rl_graph *g, rl_arena *mem, rl_text *moves) {
     return RL_OK;
 }
 
-static rl_status print_stats(const rl_model *m, const rl_outcome *o, const rl_text *was, const rl_text *now, char **json) {
+static rl_status print_stats(const rl_model *m, const rl_passopt *p, const rl_outcome *o, const rl_text *was, const rl_text *now, char **json) {
     rl_text t = {.mem = was->mem};
     if (RL_PROTECT(t.mem->ctx)) return RL_ENOMEM;
-    rl_report_stats_json(m->path, &o->before, &o->after, was, o->changed ? now : was, &t);
+    rl_report r = {.in = m->path, .target = p->target, .objective = p->objective};
+    rl_summarize(o, &(rl_interface){0}, t.mem, &r);
+    rl_report_stats_json(&r, was, o->changed ? now : was, &t);
     return rl_options_give(t.mem->ctx, t.p, t.n, json);
 }
 
@@ -210,7 +212,7 @@ static rl_status stats_of(rl_graph *g, const rl_options *o, const rl_model *m, r
     RL_TRY(find_moves(g, mem, &was));
     RL_TRY(rl_optimize(g, &p, &out));
     RL_TRY(find_moves(g, mem, &now));
-    return print_stats(m, &out, &was, &now, json);
+    return print_stats(m, &p, &out, &was, &now, json);
 }
 
 rl_status rl_model_stats(const rl_model *m, const rl_options *options, char **json, rl_result *result) {

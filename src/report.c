@@ -67,19 +67,16 @@ static int64_t taken_in(const rl_report *r) {
     return RL_MAX(r->conv_after - rl_stats_conversions(&r->after), 0);
 }
 
-void rl_report_json(const rl_report *r, rl_text *t) {
-    rl_put(t, "{\n  \"schema\": \"relayout.report/1\",\n  \"tool\": {\"name\": \"relayout\", \"version\": \"%s\"},\n", RL_VERSION);
-    put_file(t, "input", r->in, r->in_bytes);
-    if (r->out) put_file(t, "output", r->out, r->out_bytes);
+static void put_choice(const rl_report *r, rl_text *t) {
     rl_put(t, "  \"target\": ");
     rl_report_string(t, r->target);
     rl_put(t, ",\n  \"objective\": ");
     rl_report_string(t, r->objective);
-    rl_put(t, ",\n  \"changed\": %s,\n  \"counts\": {\n    \"before\": ", r->changed ? "true" : "false");
-    counts_json(&r->before, t);
-    rl_put(t, ",\n    \"after\": ");
-    counts_json(&r->after, t);
-    rl_put(t, "\n  },\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
+    rl_put(t, ",\n");
+}
+
+static void put_proved(const rl_report *r, rl_text *t) {
+    rl_put(t, ",\n  \"conversions\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64, r->conv_before,
            r->conv_after, r->conv_bound);
     rl_put(t, ", \"bytes_lower_bound\": %" PRId64 ", \"proof\": \"%s\", \"taken_in\": %" PRId64, r->bytes_bound, r->proof, taken_in(r));
     rl_put(t, ", \"outside\": %" PRId64, r->outside);
@@ -91,6 +88,19 @@ void rl_report_json(const rl_report *r, rl_text *t) {
     rl_put(t, ",\n  \"proved\": {\"fewest\": %" PRId64 ", \"quick\": %" PRId64 ", \"open\": %" PRId64 ", \"within_percent\": %d", r->shown_fewest,
            r->shown_quick, r->shown_open, r->within);
     rl_put(t, ", \"open_ns\": {\"takes\": %" PRId64 ", \"at_least\": %" PRId64 "}}", r->open_takes, r->open_at_least);
+}
+
+void rl_report_json(const rl_report *r, rl_text *t) {
+    rl_put(t, "{\n  \"schema\": \"relayout.report/1\",\n  \"tool\": {\"name\": \"relayout\", \"version\": \"%s\"},\n", RL_VERSION);
+    put_file(t, "input", r->in, r->in_bytes);
+    if (r->out) put_file(t, "output", r->out, r->out_bytes);
+    put_choice(r, t);
+    rl_put(t, "  \"changed\": %s,\n  \"counts\": {\n    \"before\": ", r->changed ? "true" : "false");
+    counts_json(&r->before, t);
+    rl_put(t, ",\n    \"after\": ");
+    counts_json(&r->after, t);
+    rl_put(t, "\n  }");
+    put_proved(r, t);
     if (r->time_before)
         rl_put(t, ",\n  \"time_ns\": {\"before\": %" PRId64 ", \"after\": %" PRId64 ", \"lower_bound\": %" PRId64 "}", r->time_before,
                r->time_after, r->time_bound);
@@ -263,13 +273,16 @@ void rl_report_moves_json(const rl_graph *g, rl_arena *tmp, rl_text *t) {
     rl_put(t, m.n ? "\n  ]" : "]");
 }
 
-void rl_report_stats_json(const char *path, const rl_stats *before, const rl_stats *after, const rl_text *was, const rl_text *now, rl_text *t) {
+void rl_report_stats_json(const rl_report *r, const rl_text *was, const rl_text *now, rl_text *t) {
     rl_put(t, "{\n  \"schema\": \"relayout.stats/1\",\n  \"input\": ");
-    rl_report_string(t, path);
-    rl_put(t, ",\n  \"counts\": ");
-    counts_json(before, t);
+    rl_report_string(t, r->in);
+    rl_put(t, ",\n");
+    put_choice(r, t);
+    rl_put(t, "  \"counts\": ");
+    counts_json(&r->before, t);
     rl_put(t, ",\n  \"needed\": ");
-    counts_json(after, t);
+    counts_json(&r->after, t);
+    put_proved(r, t);
     rl_put(t, ",\n  \"transposes\": ");
     rl_put_bytes(t, was->p, was->n);
     rl_put(t, ",\n  \"transposes_needed\": ");

@@ -43,7 +43,7 @@ void rl_report_moves_json(const rl_graph *g, rl_arena *tmp, rl_text *t);
 /* Counts of one graph. */
 void rl_report_counts(const rl_stats *s, rl_text *t);
 /* The JSON of `relayout stats`; was, now: the Transposes before, and those that stay, by rl_report_moves_json. */
-void rl_report_stats_json(const char *path, const rl_stats *before, const rl_stats *after, const rl_text *was, const rl_text *now, rl_text *t);
+void rl_report_stats_json(const rl_report *r, const rl_text *was, const rl_text *now, rl_text *t);
 /* s as a JSON string; NULL is null. */
 void rl_report_string(rl_text *t, const char *s);
 

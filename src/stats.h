@@ -51,7 +51,7 @@ typedef struct {
 } rl_stats;
 
 /* Types and shapes must have been inferred.  Bytes take every unknown dim as RL_STATS_GUESS, and count as often as the body around them runs. */
-#define RL_STATS_GUESS 16
+#define RL_STATS_GUESS 64
 void rl_stats_of(const rl_graph *g, rl_stats *s);
 
 /* How often a Loop's body runs that is reached `times` times: trips is the Loop's input 0, a constant; else that is guessed, as of a Scan's (RL_NOVALUE). */

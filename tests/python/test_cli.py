@@ -627,6 +627,8 @@ def main():
             status, out, err = run(*words, stdin=model)
             check(f"{words[0]} from stdin to stdout", status == 0 and out and not err)
         check("stats of stdin", run("stats", "-", stdin=model)[1] == run("stats", CNN)[1])
+        said = [json.loads(run(c, CNN, *o, "--json", "-")[1]) for c, o in (("stats", ()), ("optimize", ("-o", file)))]
+        check("stats and optimize say the same of what is proved", all(said[0][k] == said[1][k] for k in ("target", "objective", "conversions", "proved")))
         check("explain of stdin", run("explain", "-", stdin=model)[1].splitlines()[1:] == run("explain", CNN)[1].splitlines()[1:])
         check("stdin that is no model",
               run("stats", "-", stdin=b"x\n") == (4, b"", "relayout: stdin: not an ONNX model: it has no ir_version\n"))
