@@ -64,11 +64,11 @@ static void convert_row(const walk *w, const int64_t *at) {
 }
 
 static void plain_row(const walk *w, const int64_t *at) {
-    uint32_t last = w->rank - 1, o = w->nin, size = rl_dtype_bits(w->type) / 8;
+    uint32_t last = w->rank - 1, o = w->nin;
     rl_row r = {.n = w->dim[last], .param = w->param};
-    r.out = (char *)w->t[o]->mem->p + at[o] * (int64_t)(rl_dtype_bits(w->made) / 8);
+    r.out = (char *)w->t[o]->mem->p + at[o] * (int64_t)(rl_elem_bits(w->t[o]->dtype) / 8);
     for (uint32_t k = 0; k < w->nin; k++) {
-        r.in[k] = (const char *)w->t[k]->mem->p + at[k] * (int64_t)size;
+        r.in[k] = (const char *)w->t[k]->mem->p + at[k] * (int64_t)(rl_elem_bits(w->t[k]->dtype) / 8);
         r.step[k] = w->stride[k][last];
     }
     w->fn(&r);
@@ -107,7 +107,7 @@ static void run_walk(rl_rt *rt, walk *w, const rl_tensor *view) {
     merge(w, view);
     for (uint32_t k = 0; k <= w->nin; k++) {
         w->at[k] = view[k].offset;
-        w->converts |= w->t[k]->dtype != (k < w->nin ? w->type : w->made);
+        w->converts |= w->type != RL_UNDEF && w->t[k]->dtype != (k < w->nin ? w->type : w->made);
     }
     for (uint32_t k = 0; k <= w->nin && w->converts; k++)
         if (!rl_converts(w->t[k]->dtype)) {

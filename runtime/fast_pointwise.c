@@ -394,52 +394,13 @@ rl_status rl_fast_pow(rl_call *c) {
 
 /* ---- Where ---- */
 
-typedef struct {
-    const rl_rows *rows;
-    uint32_t rank;
-    int64_t dim[RL_RANK], stride[3][RL_RANK];
-    const uint8_t *cond; /* bools: any byte */
-    const float *x[2];
-    float *y;
-} choice;
-
-static void choose_rows(void *arg, int64_t from, int64_t to) {
-    const choice *w = arg;
-    uint32_t last = w->rank - 1;
-    int64_t n = w->dim[last], s[3] = {w->stride[0][last], w->stride[1][last], w->stride[2][last]};
-    for (int64_t r = from; r < to; r++) {
-        int64_t at[3] = {0}, left = r;
-        for (uint32_t d = last; d-- > 0; left /= w->dim[d])
-            for (uint32_t i = 0; i < 3; i++) at[i] += left % w->dim[d] * w->stride[i][d];
-        const uint8_t *c = w->cond + at[0];
-        const float *x = w->x[0] + at[1], *z = w->x[1] + at[2];
-        float *y = w->y + r * n;
-        if ((s[0] | s[1] | s[2]) & ~INT64_C(1))
-            for (int64_t i = 0; i < n; i++) y[i] = c[i * s[0]] ? x[i * s[1]] : z[i * s[2]];
-        else w->rows->choose(y, c, x, z, s, n);
-    }
+static void choose_row(const rl_row *r) {
+    if ((r->step[0] | r->step[1] | r->step[2]) & ~INT64_C(1)) rl_choose_words(r);
+    else rl_rows_best()->choose(r->out, r->in[0], r->in[1], r->in[2], r->step, r->n);
 }
 
 rl_status rl_fast_where(rl_call *c) {
-    choice w = {.rows = rl_rows_best()};
-    int64_t dim[RL_RANK], rows = 1;
-    rl_tensor view;
-    RL_TRY(rl_call_need(c, 3));
-    const rl_tensor *t[3] = {rl_call_in(c, 0), rl_call_in(c, 1), rl_call_in(c, 2)};
-    if (t[0]->dtype != RL_BOOL || !is_f32(t[1]) || !is_f32(t[2])) return rl_ref_where(c);
-    for (uint32_t i = 0; i < 3; i++) RL_TRY(rl_call_broadcast(c, &w.rank, dim, t[i]));
-    RL_TRY(rl_call_dims(c, w.rank, dim));
-    if (w.rank == 0) return rl_ref_where(c);
-    for (uint32_t i = 0; i < 3; i++) {
-        rl_view_expand(t[i], w.rank, dim, &view);
-        for (uint32_t k = 0; k < w.rank; k++) w.dim[k] = dim[k], w.stride[i][k] = view.stride[k];
-        if (i) w.x[i - 1] = rl_data(&view);
-        else w.cond = rl_data(&view);
-    }
-    rl_tensor *y = rl_call_make(c, 0, RL_F32, w.rank, dim);
-    w.y = rl_data(y);
-    for (uint32_t k = 0; k + 1 < w.rank; k++) rows *= dim[k];
-    if (rl_numel(y)) rl_parallel(c->rt, rows, RL_MAX(1, 16384 / dim[w.rank - 1]), choose_rows, &w);
-    c->step->ran = "rows";
+    RL_TRY(rl_where_by(c, choose_row));
+    if (rl_elem_bits(c->out[0].dtype) == 32) c->step->ran = "rows";
     return RL_OK;
 }

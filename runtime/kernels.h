@@ -36,13 +36,16 @@ typedef struct {
 typedef void rl_row_fn(const rl_row *r);
 
 /* Calls fn for rows that cover out (row-major, made), the inputs broadcast to its dims. fn reads inputs of type `type` and writes
- * `made`; tensors of other types are converted. RL_EMODEL when an input does not broadcast. */
+ * `made`; tensors of other types are converted; type RL_UNDEF: fn takes each as it is. RL_EMODEL when an input does not broadcast. */
 rl_status rl_each(rl_call *c, rl_dtype type, rl_dtype made, rl_row_fn *fn, rl_tensor *out, const rl_tensor *const *in, uint32_t nin,
                   const double *param);
 /* The node's rl_pointwise (ref_pointwise.h): its row's, or what an attribute makes of that; its numbers, with their defaults; does it make bools? */
 int rl_pointwise_op(const rl_call *c);
 void rl_pointwise_params(const rl_call *c, double *p);
 bool rl_pointwise_makes_bool(int op);
+/* A Where whose rows of 32 bits fn makes; the reference kernel's own. */
+rl_status rl_where_by(rl_call *c, rl_row_fn *fn);
+void rl_choose_words(const rl_row *r);
 /* Makes output 0 of type t for the inputs 0 .. nin-1 broadcast together. */
 rl_status rl_make_broadcast(rl_call *c, rl_dtype t, uint32_t nin, rl_tensor **out);
 /* dst = src in dst's number type; equal dims, any strides. */

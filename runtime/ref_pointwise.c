@@ -223,34 +223,50 @@ rl_status rl_ref_clip(rl_call *c) {
     return high ? apply(c, RL_PW_MIN, t, y, (const rl_tensor *[]){low ? y : x, high}, 2, NULL) : RL_OK;
 }
 
-/* By bits, whatever the type. */
-static void where_rows(rl_tensor *y, const rl_tensor *cond, const rl_tensor *a, const rl_tensor *b) {
-    int64_t n = rl_numel(y);
-    uint32_t bits = rl_elem_bits(y->dtype);
-    const uint8_t *w = rl_data(cond);
-    for (int64_t i = 0; i < n; i++) {
-        const rl_tensor *from = w[i] ? a : b;
-        if (bits < 8) rl_set_bits(y->mem->p, y->offset + i, bits, rl_get_bits(from->mem->p, from->offset + i, bits));
-        else memcpy((char *)rl_data(y) + i * bits / 8, (const char *)rl_data(from) + i * bits / 8, bits / 8);
+/* By bits, whatever the type. Both are read wherever the condition points: what is read or not makes no vectors. */
+#define CHOOSE(name, T)                                                                                              \
+    static inline __attribute__((always_inline)) void name##_by(const rl_row *r, const int64_t cs, const int64_t as, const int64_t bs) { \
+        const uint8_t *c = r->in[0];                                                                                 \
+        const T *x = r->in[1], *z = r->in[2];                                                                        \
+        T *restrict y = r->out;                                                                                      \
+        for (int64_t i = 0; i < r->n; i++) {                                                                         \
+            T a = x[i * as], b = z[i * bs];                                                                          \
+            y[i] = c[i * cs] ? a : b;                                                                                \
+        }                                                                                                            \
+    }                                                                                                                \
+    void name(const rl_row *r) {                                                                                     \
+        const int64_t *s = r->step;                                                                                  \
+        if (s[0] == 1 && s[1] == 1 && s[2] == 1) name##_by(r, 1, 1, 1);                                              \
+        else name##_by(r, s[0], s[1], s[2]);                                                                         \
     }
-}
+typedef struct { uint64_t half[2]; } pair;
+static rl_row_fn choose_bytes, choose_shorts, choose_longs, choose_pairs;
+CHOOSE(choose_bytes, uint8_t)
+CHOOSE(choose_shorts, uint16_t)
+CHOOSE(rl_choose_words, uint32_t)
+CHOOSE(choose_longs, uint64_t)
+CHOOSE(choose_pairs, pair)
 
-static rl_status spread(rl_call *c, const rl_tensor *t, const rl_tensor *y, const rl_tensor **out) {
-    rl_tensor view, *dense = rl_call_temp(c, t->dtype, y->rank, y->dim);
-    if (!rl_view_expand(t, y->rank, y->dim, &view)) return rl_call_fail(c, RL_EMODEL, "an input does not broadcast");
-    rl_tensor_move(c->rt, dense, &view);
-    *out = dense;
-    return RL_OK;
-}
-
-rl_status rl_ref_where(rl_call *c) {
+rl_status rl_where_by(rl_call *c, rl_row_fn *fn) {
     rl_tensor *y;
-    const rl_tensor *x[3];
     RL_TRY(rl_call_need(c, 3));
     RL_TRY(rl_make_broadcast(c, rl_call_in(c, 1)->dtype, 3, &y));
     if (rl_call_in(c, 0)->dtype != RL_BOOL || rl_call_in(c, 2)->dtype != y->dtype)
         return rl_call_fail(c, RL_EMODEL, "wants a bool condition and two inputs of one type");
-    for (uint32_t i = 0; i < 3; i++) RL_TRY(spread(c, rl_call_in(c, i), y, &x[i]));
-    where_rows(y, x[0], x[1], x[2]);
-    return RL_OK;
+    rl_tensor as[3] = {*rl_call_in(c, 0), *rl_call_in(c, 1), *rl_call_in(c, 2)}, made = *y;
+    const rl_tensor *in[3] = {&as[0], &as[1], &as[2]};
+    switch (rl_elem_bits(y->dtype)) {
+    case 8: return rl_each(c, RL_UNDEF, y->dtype, choose_bytes, y, in, 3, NULL);
+    case 16: return rl_each(c, RL_UNDEF, y->dtype, choose_shorts, y, in, 3, NULL);
+    case 32: return rl_each(c, RL_UNDEF, y->dtype, fn, y, in, 3, NULL);
+    case 64: return rl_each(c, RL_UNDEF, y->dtype, choose_longs, y, in, 3, NULL);
+    case 128: return rl_each(c, RL_UNDEF, y->dtype, choose_pairs, y, in, 3, NULL);
+    default: break;
+    }
+    made.dtype = as[1].dtype = as[2].dtype = rl_elem_bits(y->dtype) == 2 ? RL_U2 : RL_U4;
+    return rl_each(c, RL_U8, RL_U8, choose_bytes, &made, in, 3, NULL);
+}
+
+rl_status rl_ref_where(rl_call *c) {
+    return rl_where_by(c, rl_choose_words);
 }
