@@ -11,6 +11,7 @@ enum {
     WORD = 4,         /* bytes: rows of fewer take as long as one where each is moved by itself */
     ONES = 3,         /* pieces of one element: of four and more a Transpose is made by vectors, and they are not */
     VECTOR = 32,      /* columns that a product computes at a time */
+    WIDE = 4,         /* elements: a pool computes as many at once */
     LARGE = 16384,    /* bytes: of a smaller result FIXED is too much of a Transpose, and no part of what the runs take */
 };
 
@@ -135,6 +136,13 @@ static bool is_of_ones(const rl_plan *p, const rl_oplegal *op, const rl_token *t
     return (c == RL_CONCAT || c == RL_SPLIT) && op->noperand <= 1 + ONES && (role_of(op, t) == RL_T_PIECES || elements(p, op, t, 0) < op->noperand);
 }
 
+/* Is it one of few elements that a pool takes the window as one wide over? */
+static bool is_narrow(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
+    if (rl_op_class(rl_nod(p->g, op->node)->op) != RL_POOL || t->natom[0] == 0 || role_of(op, t) != RL_T_FREE) return false;
+    rl_dim size = p->cls.p[op->operand[0].cls].size[t->atom[0][0]];
+    return rl_dim_known(size) && size < WIDE;
+}
+
 /* Tenths that the op is charged where the token lies innermost in operand 0. */
 static int64_t charge_last(const rl_plan *p, const rl_oplegal *op, const rl_token *t) {
     const int64_t *charge = p->target->charge;
@@ -142,10 +150,12 @@ static int64_t charge_last(const rl_plan *p, const rl_oplegal *op, const rl_toke
     rl_class cls = rl_op_class(kind);
     bool repeats = (cls == RL_EXPAND || cls == RL_TILE) && t->natom[0] && t->natom[1] == 0;
     bool pieces = cls == RL_CONCAT && t->natom[0] && role_of(op, t) == RL_T_PIECES;
-    if (!repeats && !pieces && (t->natom[0] == 0 || role_of(op, t) != RL_T_AXIS)) return 0;
+    bool narrow = is_narrow(p, op, t);
+    if (!repeats && !pieces && !narrow && (t->natom[0] == 0 || role_of(op, t) != RL_T_AXIS)) return 0;
     int64_t run = run_of(p, op, t), bits = rl_dtype_bits(rl_val(p->g, op->operand[0].tensor)->dtype), tenths = 0;
     if (bytes_of(p, &p->cls.p[rl_charged_class(p, op)], bits) >= LARGE) {
         if (repeats) tenths = charge_repeats(p, op, t);
+        else if (narrow) tenths = charge[RL_POOL_NARROW] / elements(p, op, t, 0);
         else if (cls == RL_QDQ || kind == RL_OP_CumSum || kind == RL_OP_CumProd) tenths = charge[RL_ALONG_LAST];
         else if (run && run < FEW) tenths = charge[charge[RL_RUN_ONE] && is_of_ones(p, op, t) ? RL_RUN_ONE : RL_RUN_LAST] / run;
     }
@@ -303,6 +313,13 @@ static void charge_forms(const rl_plan *p, const rl_oplegal *op, rl_charges *x) 
     for (uint32_t f = 0; f < op->nform; f++) x->form[f] = charge_form(p, op, f);
 }
 
+/* How many dims a pool moves over. */
+static uint32_t windows(const rl_oplegal *op) {
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++) n += role_of(op, &op->token[t]) == RL_T_AXIS;
+    return n;
+}
+
 static void charge_op(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {
     const int64_t *charge = p->target->charge;
     rl_op kind = rl_nod(p->g, op->node)->op;
@@ -315,6 +332,7 @@ static void charge_op(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {
     else if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax || kind == RL_OP_ms_QLinearSoftmax)
         charge_after(op, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS, x);
     else if (cls == RL_ELEMENTS) charge_after(op, charge[RL_ELEMENTS_OFF_LAST], RL_T_AXIS, x);
+    else if (cls == RL_POOL && windows(op) > 1) charge_after(op, charge[RL_POOL_OFF_LAST], RL_T_AXIS, x);
     else if (cls == RL_RESIZE) charge_after(op, charge[RL_RESIZE_OFF_LAST], RL_T_AXIS, x);
     else charge_by_last(p, op, x);
 }

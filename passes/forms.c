@@ -94,11 +94,16 @@ static void close_form(const rl_oplegal *op, rl_form *f) {
     f->start[RL_MAXGROUP] = n;
 }
 
+/* The groups in sequence, in all operands. */
+static void all_groups(const rl_oplegal *op, rl_form *f) {
+    for (uint32_t o = 0; o < op->noperand; o++)
+        for (uint8_t g = 0; g < RL_MAXGROUP; g++) f->seq[o][g] = g;
+}
+
 void rl_plain_form(rl_plan *p, rl_oplegal *op) {
     op->form = rl_new(p->mem, rl_form, 1);
     rl_form *f = add_form(p, op, RL_FORM_PLAIN, 0);
-    for (uint32_t o = 0; o < op->noperand; o++)
-        for (uint8_t g = 0; g < RL_MAXGROUP; g++) f->seq[o][g] = g;
+    all_groups(op, f);
     close_form(op, f);
 }
 
@@ -354,6 +359,32 @@ static void drop_exchanged(const rl_plan *p, rl_oplegal *op) {
     op->nform = n;
 }
 
+/* How many tokens of a group have a size that is not known. */
+static uint32_t open_in(const rl_plan *p, const rl_oplegal *op, const rl_form *f, uint32_t group) {
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++)
+        n += f->group[t] == group && op->token[t].natom[0] && !rl_dim_known(p->cls.p[op->operand[0].cls].size[op->token[t].atom[0][0]]);
+    return n;
+}
+
+/* A pool: (lead window trail), for each split of what the window does not move over.  It is 1 wide over the trail, and over what of the lead two dims, batch and
+ * channel, cannot hold.  One that moves over one dim leaves two for that, so that all orders will do. */
+static void pool_forms(rl_plan *p, rl_oplegal *op) {
+    const lead_tokens l = lead_of(op, RL_G_K);
+    uint32_t over = op->ntoken - l.n, nset = over > 1 ? nsplit(&l) : 1;
+    op->form = rl_new(p->mem, rl_form, nset);
+    for (uint32_t set = 0; set < nset; set++) {
+        if (is_double(&l, set)) continue;
+        rl_form *f = add_form(p, op, RL_FORM_PLAIN, set > 0);
+        split_lead(op, f, RL_G_K, &l, set);
+        all_groups(op, f);
+        uint32_t lead = RL_MAX(2u, open_in(p, op, f, RL_G_LEAD)), trail = RL_MAX(set > 0, open_in(p, op, f, RL_G_TRAIL));
+        if (over == 1 && lead == 2) memset(f->group, RL_G_LEAD, op->ntoken);
+        close_form(op, f);
+        if (lead + over + trail > 2 + RL_MAXWINDOW) op->nform--;
+    }
+}
+
 /* An op that demands an order: those that the target's rows name. */
 static void run_forms(rl_plan *p, rl_oplegal *op) {
     const rl_nodeinfo *n = rl_nod(p->g, op->node);
@@ -414,6 +445,7 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
     else if (rl_op_is_conv(kind) && op->label[1].role == RL_T_FREE) rl_plain_form(p, op);
     else if (rl_op_heads(kind, 0)) heads_form(p, op);
     else if (!op->link && (cls == RL_OPAQUE || (cls == RL_POOL && op->label[0].role == RL_T_AXIS))) run_forms(p, op);
+    else if (!op->link && cls == RL_POOL) pool_forms(p, op);
     else rl_plain_form(p, op);
 }
 

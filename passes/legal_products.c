@@ -160,19 +160,46 @@ static void in_own_orders(rl_labels *b) {
     }
 }
 
-/* The dims that the window moves over stay last and in order; batch and channel in any order before them. */
+/* Has the attribute n numbers, or is it not there? */
+static bool has_numbers(const rl_labels *b, const char *name, uint32_t n) {
+    const rl_attr *a = rl_attr_ints(b->n, name);
+    return !a || a->n == n;
+}
+
+static int64_t number_at(const rl_labels *b, const char *name, uint32_t i, int64_t otherwise) {
+    const rl_attr *a = rl_attr_ints(b->n, name);
+    return a ? a->ints[i] : otherwise;
+}
+
+/* The dims of a window of n that take more than one element, or not every one; the last, where none does. Returns how many. */
+static uint32_t moves_over(const rl_labels *b, uint32_t n, bool *over) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        over[i] = number_at(b, "kernel_shape", i, 0) != 1 || number_at(b, "strides", i, 1) != 1 || number_at(b, "pads", i, 0) || number_at(b, "pads", n + i, 0);
+        count += over[i];
+    }
+    if (count) return count;
+    over[n - 1] = true;
+    return 1;
+}
+
+/* The dims that the window moves over are blocks, side by side where there are several; all others are like batch and channel. */
 void rl_label_pool(rl_labels *b) {
     in_own_orders(b);
     if (b->ok) return;
-    uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0));
+    bool over[RL_MAXATOM];
+    uint32_t rank = rl_labels_rank(b, rl_in(b->n, 0)), n = rank - 2;
     b->op->noperand = b->nlabel = 0;
-    b->ok = rank >= 3 && rank <= RL_MAXGROUP;
+    b->ok = rank != RL_NORANK && rank >= 3;
     if (!b->ok || !rl_labels_like_input(b, 1)) return;
     b->ok &= !rl_labels_makes_more(b); /* indices count in the model's order */
-    for (uint32_t d = 2; d < rank && b->ok; d++) {
-        if (rl_labels_size(b, 0, d) == 1) b->ok = false; /* nothing marks its place */
-        b->label[d].role = RL_T_AXIS;
-        b->label[d].group = d - 1;
+    b->ok &= rl_attr_ints(b->n, "kernel_shape") && has_numbers(b, "kernel_shape", n) && has_numbers(b, "strides", n) && has_numbers(b, "dilations", n) && has_numbers(b, "pads", 2 * n);
+    if (b->ok && moves_over(b, n, over) > RL_MAXWINDOW) b->ok = false;
+    for (uint32_t i = 0; i < n && b->ok; i++) {
+        if (!over[i]) continue;
+        if (rl_labels_size(b, 0, 2 + i) == 1) b->ok = false; /* nothing marks its place */
+        b->label[2 + i].role = RL_T_AXIS;
+        b->label[2 + i].group = RL_G_K;
     }
 }
 

@@ -202,25 +202,38 @@ static uint32_t channel(const rl_opwriter *w) {
     return c;
 }
 
-/* The two dims before those that a pool's window moves over, of which there are n - 2. */
+static bool is_window(const rl_opwriter *w, rl_dimspan s) { return s.to > s.from && rl_opwriter_label(w, s.from)->role == RL_T_AXIS; }
+
+/* A pool has two dims before those of its window; it is 1 wide over others than it moves over. */
 static bool pool_dims_ok(const rl_opwriter *w, const rl_dimspan *d, uint32_t n) {
-    uint32_t lead = w->op->form[0].start[1];
-    if (n < 3 || d[0].from != 0 || d[0].to != d[1].from || d[1].to != lead || n - 2 != w->ntoken - lead) return false;
-    for (uint32_t k = 2; k < n; k++)
-        if (d[k].from != lead + k - 2 || d[k].to != d[k].from + 1) return false;
-    return dim_ok(w, d[0]) && dim_ok(w, d[1]);
+    if (n < 3 || n > 2 + RL_MAXWINDOW || is_window(w, d[0]) || is_window(w, d[1])) return false;
+    for (uint32_t k = 0; k < n; k++)
+        if (!dim_ok(w, d[k])) return false;
+    return true;
+}
+
+/* The first dim as given, the others as few as can be. */
+static void pool_dims_from(const rl_opwriter *w, uint32_t first, rl_dimspan *d, uint32_t *n) {
+    *n = 0;
+    push_dim(d, n, 0, first);
+    if (first == w->ntoken || rl_opwriter_label(w, first)->role == RL_T_AXIS) push_dim(d, n, first, first);
+    for (uint32_t i = first; i < w->ntoken; i++)
+        if (*n > 1 && d[*n - 1].to > d[*n - 1].from && dim_ok(w, (rl_dimspan){d[*n - 1].from, (uint8_t)(i + 1), 0})) d[*n - 1].to++;
+        else if (!push_dim(d, n, i, i + 1)) return;
 }
 
 static bool pool_dims(rl_opwriter *w) {
-    uint32_t lead = w->op->form[0].start[1];
+    rl_dimspan d[RL_MAXDIMS];
+    uint32_t n, lead = 0;
+    while (lead < w->ntoken && rl_opwriter_label(w, lead)->role != RL_T_AXIS) lead++;
+    w->ndim = RL_MAXDIMS;
     for (uint32_t first = RL_MIN(lead, 1u); first <= lead; first++) {
-        w->ndim = 0;
-        push_dim(w->dim, &w->ndim, 0, first);
-        push_dim(w->dim, &w->ndim, first, lead);
-        for (uint32_t i = lead; i < w->ntoken; i++) push_dim(w->dim, &w->ndim, i, i + 1);
-        if (pool_dims_ok(w, w->dim, w->ndim)) return true;
+        pool_dims_from(w, first, d, &n);
+        if (n >= w->ndim || !pool_dims_ok(w, d, n)) continue;
+        memcpy(w->dim, d, n * sizeof *d);
+        w->ndim = n;
     }
-    return false;
+    return w->ndim < RL_MAXDIMS;
 }
 
 /* Has the result, operand 0, more elements than those that take as long as a Reshape? */

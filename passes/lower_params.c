@@ -261,6 +261,26 @@ static void param_resize(rl_opwriter *w) {
     set_input(w, 3, rl_lower_ints(w->l, "sizes", y.ndim, shape));
 }
 
+/* Numbers for each dim of a pool's window, n of them for all: those of the dims that it moves over, else what they are where it does not. */
+static void window_numbers(rl_opwriter *w, const char *name, uint32_t each, int64_t otherwise) {
+    const rl_attr *a = rl_attr_ints(w->n, name);
+    int64_t x[2 * RL_MAXWINDOW];
+    uint32_t n = w->ndim - 2;
+    if (!a) return;
+    for (uint32_t i = 0; i < each * n; i++) x[i] = otherwise;
+    for (uint32_t l = 0; l < w->op->nlabel; l++)
+        for (uint32_t k = 0; k < each && w->op->label[l].role == RL_T_AXIS; k++)
+            x[k * n + rl_opwriter_dim(w, l) - 2] = a->ints[k * (a->n / each) + l - 2];
+    set_ints(w, RL_NONE, name, x, each * n);
+}
+
+static void param_pool(rl_opwriter *w) {
+    window_numbers(w, "kernel_shape", 1, 1);
+    window_numbers(w, "strides", 1, 1);
+    window_numbers(w, "dilations", 1, 1);
+    window_numbers(w, "pads", 2, 0);
+}
+
 void rl_opwriter_parameters(rl_opwriter *w) {
     switch (w->cls) {
     case RL_REDUCE: param_reduce(w); break;
@@ -273,6 +293,7 @@ void rl_opwriter_parameters(rl_opwriter *w) {
     case RL_EXPAND: param_expand(w); break;
     case RL_NORM: param_norm(w); break;
     case RL_RESIZE: param_resize(w); break;
+    case RL_POOL: param_pool(w); break;
     default: break;
     }
 }

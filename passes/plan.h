@@ -101,6 +101,8 @@ typedef struct {
 /* Groups of a MatMul or Gemm; other ops number theirs from the outermost. */
 enum { RL_G_LEAD, RL_G_M, RL_G_K, RL_G_N, RL_G_TRAIL };
 #define RL_MAXGROUP 6
+/* Dims of a pool's window that runtimes have kernels for. */
+#define RL_MAXWINDOW 3
 #define RL_END 255
 
 typedef enum {

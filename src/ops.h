@@ -21,7 +21,8 @@
  *   EINSUM      each operand and the result in any order by itself: its equation names the dims
  *   ROWS        each row of input 0 (its last dim) becomes a row of output 0, by a matrix or a vector that stays: dims before the last in any order
  *   WHOLE       DynamicQuantizeLinear: output 0 like input 0, in any order; the others are one number each, of all elements
- *   POOL        MaxPool, AveragePool, LpPool: N and C first in any order, spatial dims last
+ *   POOL        MaxPool, AveragePool, LpPool: the dims that the window moves over are blocks, side by side; where it moves over one, the rest any, else
+ *               before or behind them
  *   RESIZE      Resize, Upsample: the resized dims are blocks
  *   MOVE        moves data only, one-to-one: Transpose Reshape Flatten Squeeze Unsqueeze Identity
  *   SHAPE       Shape, Size: looks at dims, not at data

@@ -35,6 +35,8 @@
     X(ALONG_LAST, "CumSum, or scales of QuantizeLinear or DequantizeLinear, along the innermost dim")                \
     X(RESIZE_OFF_LAST, "Resize with anything after the dims that it resizes")                                        \
     X(ELEMENTS_OFF_LAST, "GatherElements with anything after its axis")                                              \
+    X(POOL_OFF_LAST, "a pool over several dims with anything after these")                                           \
+    X(POOL_NARROW, "a pool over one dim with few elements innermost; divided by these")                              \
     X(EINSUM_TURNED, "Einsum with an operand or result that its product of matrices has otherwise; of that")         \
     X(FUSED_FLAG, "each flag of a FusedMatMul")
 

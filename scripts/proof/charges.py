@@ -7,7 +7,7 @@ import math
 
 from onnx import TensorProto
 
-from .labels import AXIS, K, LEAD, PIECES, REDUCED, SCALED_MATMUL
+from .labels import AXIS, FREE, K, LEAD, PIECES, POOLS, REDUCED, SCALED_MATMUL
 from .parts import VIEWS
 from .symbols import ONE, known, quotient
 
@@ -16,6 +16,7 @@ FEW = 16       # elements
 ONES = 3       # pieces of one element that are few
 VECTOR = 32    # columns that a product computes at a time
 NEAR = 4       # times that an element comes
+WIDE = 4       # elements that a pool computes at a time
 LARGE = 16384  # bytes
 SCALED = ("QuantizeLinear", "DequantizeLinear")
 JOINS = ("Concat", "QLinearConcat", "Split")
@@ -52,12 +53,26 @@ def of_op(problem, work, tokens, pinned, target):
         return charge(value, "after", target["REDUCE_OFF_LAST"], marked(lambda lab: lab.role == REDUCED))
     if node.op == "GatherElements":
         return charge(value, "after", target["ELEMENTS_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
+    if node.op in POOLS:
+        over = sum(lab.role == AXIS for lab, _ in tokens)
+        return charge(value, "after", target["POOL_OFF_LAST"], marked(lambda lab: lab.role == AXIS)) if over > 1 else narrow(problem, work, tokens, at, value, target)
     if node.op in ("Resize", "Upsample"):
         return charge(value, "after", target["RESIZE_OFF_LAST"], marked(lambda lab: lab.role == AXIS))
     again = [all(not atoms[1] for lab, atoms in tokens if lab is x) for x in work.labels] if node.op in REPEATS else []
     tenths = {tuple(tuple(atoms[k]) for k in at): last(problem, work, lab, value, target, again) for lab, atoms in tokens if atoms[0]}
     tenths = {t: n for t, n in tenths.items() if n}
     return Charge(value, "last", min(tenths.values()), frozenset(tenths)) if tenths else None
+
+
+def narrow(problem, work, tokens, at, value, target):
+    """Of a pool over one dim: where one of few elements that it is 1 wide over lies innermost."""
+    elements, bits = problem.model.sizes.count.get(value), problem.model.sizes.bits(work.operands[0].tensor)
+    if elements is None or elements * bits // 8 < LARGE:
+        return None
+    v = problem.values[problem.member[work.operands[0].tensor].value]
+    size = lambda atoms: problem.forest.size[v.units[atoms[0][0]]]
+    few = [(tuple(tuple(atoms[k]) for k in at), size(atoms)[0]) for lab, atoms in tokens if lab.role == FREE and atoms[0] and known(size(atoms)) and size(atoms)[0] < WIDE]
+    return charge(value, "last", min((target["POOL_NARROW"] // n for _, n in few), default=0), frozenset(t for t, _ in few))
 
 
 def charge(value, rule, tenths, tokens):

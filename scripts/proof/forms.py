@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from .charges import einsum_charge, is_dequantized, of_op
 from .einsum import works_of
-from .labels import AXIS, CONVS, FREE, HEADS, K, LEAD, M, N, PIECES, SCALED_MATMUL, TRAIL, behind
+from .labels import AXIS, CONVS, FREE, HEADS, K, LEAD, M, MAXWINDOW, N, PIECES, POOLS, SCALED_MATMUL, TRAIL, behind
 from .model import REFERS
 from .schemas import UNKNOWN
 from .symbols import known
@@ -113,6 +113,23 @@ class Forms:
         """data, result, index: (axis, row) (index, row), or (row, axis) (row, index)."""
         self.add([(2, 1), (0, 1), (0,)])
         self.add([(1, 2), (1, 0), (0,)])
+
+    def pool(self):
+        """What its window moves over stays side by side, with batch and channel before it, and anything around over which it is 1 wide, in up to MAXWINDOW dims
+        in all. Of one dim it leaves two for that: then any order."""
+        others = [t for t, g in enumerate(self.group) if g != K]
+        over, count = len(self.group) - len(others), len(self.work.operands)
+        if over == 1 and self.unknown(others) <= 2:
+            self.add([(LEAD,)] * count, [LEAD] * len(self.group))
+            return
+        for q in self.trails(others) if over > 1 else [()]:
+            if max(2, self.unknown(set(others) - set(q))) + over + max(len(q) > 0, self.unknown(q)) <= 2 + MAXWINDOW:
+                self.add([(LEAD, K, TRAIL)] * count, self.parted(others, q))
+
+    def unknown(self, tokens):
+        """How many of the tokens have a size that is a name."""
+        v = self.problem.values[self.problem.member[self.work.operands[0].tensor].value]
+        return sum(not known(self.problem.forest.size[v.units[self.tokens[t][1][0][0]]]) for t in tokens if self.tokens[t][1][0])
 
     def has(self, group, operand):
         return any(g == group and at[operand] for g, (_, at) in zip(self.group, self.tokens))
@@ -330,6 +347,8 @@ def shape_of_op(problem, i, node, charges):
         forms.gemm()
     elif work.table:
         forms.table()
+    elif node.op in POOLS:
+        forms.pool()
     else:
         forms.plain()
     at = [k for k, p in enumerate(pinned) if p]

@@ -34,6 +34,8 @@ ROWS_MS = {"QGemm": (3, (1, 2, 7, 8)), "DynamicQuantizeMatMul": (1, ()), "MatMul
 SCALED_MATMUL = {"MatMulInteger": (1, (2, 3), ()), "QLinearMatMul": (3, (2, 5), (1, 4, 6, 7)), "MatMulIntegerToFloat": (1, (4, 5), (2, 3, 6))}
 CONVS = {"Conv": (1, 2, ()), "QLinearConv": (3, 8, (4, 5))}  # inputs: the weight, the bias, and numbers that may be one for each filter
 HEADS = {"Attention": 3, "RotaryEmbedding": 1}  # inputs that may have their heads behind the sequence
+POOLS = {"AveragePool", "LpPool", "MaxPool"}
+MAXWINDOW = 3  # dims of a pool's window that runtimes have
 MAXRANK = 24
 MAXLABEL = 32
 
@@ -580,12 +582,17 @@ class Builder:
         return i, j
 
     def pool(self):
-        """The dims that the window moves over stay last and in order."""
+        """The dims that the window moves over are blocks; the others are as batch and channel."""
         labels = self.like_input()
-        if len(labels) < 3 or self.makes_more() or any(self.size(0, d) == ONE for d in range(2, len(labels))):
+        n = len(labels) - 2
+        kernel, strides, dilations, pads = (self.node.attr(*a) for a in (("kernel_shape", ()), ("strides", [1] * n), ("dilations", [1] * n), ("pads", [0] * 2 * n)))
+        if n < 1 or self.makes_more() or [len(x) for x in (kernel, strides, dilations, pads)] != [n, n, n, 2 * n]:
             raise Fixed
-        for d in range(2, len(labels)):
-            labels[d].role, labels[d].group = AXIS, d - 1
+        over = [i for i in range(n) if (kernel[i], strides[i], pads[i], pads[n + i]) != (1, 1, 0, 0)] or [n - 1]
+        if len(over) > MAXWINDOW or any(self.size(0, 2 + i) == ONE for i in over):
+            raise Fixed
+        for i in over:
+            labels[2 + i].role, labels[2 + i].group = AXIS, K
 
     def rows(self):
         """The last dim stays last, but of a FastGelu that adds nothing; numbers for each row, where there are more than one, stay with the rows."""
@@ -719,7 +726,7 @@ def handler_of(node):
 
 TABLE = (
     (POINTWISE, Builder.pointwise), (REDUCE, Builder.reduce), (MOVING, Builder.block_reshape), ({"Expand"}, Builder.expand),
-    ({"AveragePool", "LpPool", "MaxPool"}, Builder.pool), ({"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}, Builder.global_pool), ({"ArgMax", "ArgMin"}, Builder.arg),
+    (POOLS, Builder.pool), ({"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}, Builder.global_pool), ({"ArgMax", "ArgMin"}, Builder.arg),
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
     ({"GatherElements"}, Builder.elements), ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
