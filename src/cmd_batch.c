@@ -122,11 +122,19 @@ static void work(const batch *b, int i) {
     row->done = true;
 }
 
+static void give_up(rl_batchrow *row, const char *what) {
+    row->status = RL_EIO;
+    row->done = true;
+    snprintf(row->error, sizeof row->error, "no %s for it: %s", what, strerror(errno));
+}
+
 static void launch(batch *b, int i) {
     rl_batchrow *row = &b->row[i];
     FILE *f = b->l->json ? tmpfile() : NULL;
     row->json = f ? dup(fileno(f)) : -1;
+    if (b->l->json && row->json < 0) give_up(row, "temporary file");
     if (f) fclose(f);
+    if (row->done) return;
     fflush(NULL);
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
@@ -137,10 +145,7 @@ static void launch(batch *b, int i) {
     }
     b->pid[i] = pid > 0 ? pid : 0;
     b->running += pid > 0;
-    if (pid > 0) return;
-    row->status = RL_EIO;
-    row->done = true;
-    snprintf(row->error, sizeof row->error, "no process for it: %s", strerror(errno));
+    if (pid < 0) give_up(row, "process");
 }
 
 /* ---- all of them ---- */
@@ -167,7 +172,8 @@ static void finish(batch *b, int i, int how) {
     rl_batchrow *row = &b->row[i];
     if (!row->done) {
         row->status = RL_EINTERNAL;
-        snprintf(row->error, sizeof row->error, "its process ended by signal %d", WIFSIGNALED(how) ? WTERMSIG(how) : 0);
+        bool signaled = WIFSIGNALED(how);
+        snprintf(row->error, sizeof row->error, "its process ended %s %d", signaled ? "by signal" : "with status", signaled ? WTERMSIG(how) : WEXITSTATUS(how));
     }
     b->done++;
     if (b->l->json) take_json(b, i);

@@ -85,7 +85,8 @@ static rl_status check_read(const rl_line *l, const rl_option *o, const char *pa
 static rl_status check_data(const rl_line *l, const rl_graph *g) {
     for (uint32_t i = 0; i < rl_noption; i++) {
         const rl_option *o = &rl_optiontable[i];
-        const char *path = written_by(l, o), *data = path && !rl_is_stdio(path) ? rl_onnx_data_at(g, path) : NULL;
+        const char *path = written_by(l, o), *data = NULL;
+        if (path && !rl_is_stdio(path)) RL_TRY(rl_onnx_data_at(g, path, &data));
         if (data) return rl_fail(l->ctx, RL_EUSAGE, "%s: --%s would write over %s, which is its external data", l->in, o->name, data);
     }
     return RL_OK;

@@ -29,8 +29,8 @@ rl_status rl_onnx_write(const rl_graph *g, const char *path, const char *externa
 bool rl_onnx_moves_data(const char *external);
 /* Writes the model as it was read, whatever became of g; like rl_onnx_write, its external data goes along to another folder. */
 rl_status rl_onnx_copy(const rl_graph *g, const char *path, const char *const *taken);
-/* The file of external data of g that path is, under any of its names; NULL: none, or no memory to find out. */
-const char *rl_onnx_data_at(const rl_graph *g, const char *path);
+/* The file of external data of g that path is, under any of its names; NULL: none. */
+rl_status rl_onnx_data_at(const rl_graph *g, const char *path, const char **found);
 /* The bytes that rl_onnx_write would write, in mem. external: as there, but what is in memory has no folder: "keep" or "inline". */
 rl_status rl_onnx_pack(const rl_graph *g, const char *external, rl_arena *mem, rl_span *out);
 /* What such bytes can be asked for. */

@@ -196,15 +196,15 @@ static const char *data_at(const struct rl_onnx *o, const rl_sources *from, cons
     return NULL;
 }
 
-const char *rl_onnx_data_at(const rl_graph *g, const char *path) {
+rl_status rl_onnx_data_at(const rl_graph *g, const char *path, const char **found) {
     rl_arena tmp;
     rl_sources from = {0};
-    if (RL_PROTECT(g->ctx)) return NULL;
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     rl_arena_init(&tmp, g->ctx);
     find_sources(&tmp, g->onnx, &from);
-    const char *found = data_at(g->onnx, &from, path);
+    *found = data_at(g->onnx, &from, path);
     rl_arena_free(&tmp);
-    return found;
+    return RL_OK;
 }
 
 static rl_status carry(rl_ctx *ctx, const struct rl_onnx *o, const char *dir, rl_str location, const rl_sources *from, bool *made) {
@@ -370,11 +370,9 @@ static rl_status write_with(const rl_graph *g, const char *path, bool same, cons
 }
 
 rl_status rl_onnx_write(const rl_graph *g, const char *path, const char *external, const char *const *taken) {
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     return write_with(g, path, false, external, taken);
 }
 
 rl_status rl_onnx_copy(const rl_graph *g, const char *path, const char *const *taken) {
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
     return write_with(g, path, g->onnx != NULL, NULL, taken);
 }
