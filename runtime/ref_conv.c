@@ -41,7 +41,7 @@ rl_status rl_conv_transpose_window(rl_call *c, const rl_tensor *x, const int64_t
     if (ngiven > w->r) given += ngiven - w->r; /* old models give N and C too */
     if ((extra && nextra < w->r) || (given && ngiven < w->r)) return rl_call_fail(c, RL_EMODEL, "attributes for fewer than %u dims", w->r);
     rl_autopad padding = rl_window_padding(c);
-    bool more_first = c->node->since < 11 ? padding == RL_AUTOPAD_SAME_UPPER : padding != RL_AUTOPAD_SAME_UPPER;
+    bool more_first = padding != RL_AUTOPAD_SAME_UPPER; /* the formula of opset 1 says the opposite, its text of auto_pad this; so do runtimes */
     for (uint32_t i = 0; i < w->r; i++) {
         int64_t in = x->dim[2 + i], full;
         w->out[i] = in;

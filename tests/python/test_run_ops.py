@@ -491,6 +491,15 @@ def blocks():
         check(f"ConvTranspose {c} to {m_} by {k}", np.allclose(run(m, x)[0], np.maximum(want, 0), rtol=1e-4, atol=1e-4))
 
 
+def odd_padding():
+    """What is odd of a ConvTranspose's padding is at the end for SAME_UPPER, else at the beginning, in all opsets."""
+    x, w = np.array([[[1, 10]]], np.float32), np.array([[[1, 2]]], np.float32)
+    for opset in (7, 10, 11, 22):
+        for attrs, want in (({"auto_pad": "SAME_UPPER"}, [1, 12]), ({"auto_pad": "SAME_LOWER"}, [12, 20]), ({"output_shape": [2]}, [12, 20])):
+            m = model([h.make_node("ConvTranspose", ["x", "w"], ["y"], **attrs)], [value("x", x.shape), value("w", w.shape)], [value("y", [1, 1, 2])], opset=opset)
+            check(f"ConvTranspose-{opset} {attrs}", run(m, x, w)[0].ravel().tolist() == want)
+
+
 def folds():
     """A convolution is joined with the DepthToSpace behind it, not with a SpaceToDepth."""
     x, w = np.random.default_rng(2).uniform(-1, 1, (1, 16, 8, 12)).astype(np.float32), np.random.default_rng(3).uniform(-1, 1, (16, 16, 3, 3)).astype(np.float32)
@@ -619,7 +628,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, far_below, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, folds, units, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, far_below, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, odd_padding, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
