@@ -20,7 +20,7 @@ RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLik
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
 SHARED = set("Add BitShift BitwiseAnd BitwiseOr BitwiseXor Concat Div Gemm MatMul Max Mean Min Mod Mul Sub Sum".split())  # inputs and output of one type
 # ONNX's own that give what they take, whatever their attributes are.
-ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
+ALIKE = set("""Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization BitwiseNot Ceil Celu Clip Cos Cosh CumProd CumSum Elu Erf Exp Floor Gelu GroupNormalization
     HardSigmoid HardSwish Hardmax InstanceNormalization LRN LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg PRelu
     Reciprocal Relu ReverseSequence RotaryEmbedding Round Scatter ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus
     Softsign Sqrt Swish Tan Tanh TensorScatter ThresholdedRelu Trilu""".split())
@@ -101,7 +101,7 @@ class World:
     def infer(self, node):
         got = {}
         key = None
-        if not node.graphs and "Sequence" not in node.op and node.op != "NonZero" and (node.domain, node.op) not in self.graph.local:
+        if not node.graphs and "Sequence" not in node.op and node.op not in ("NonZero", "Unique") and (node.domain, node.op) not in self.graph.local:
             key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
                    tuple(self.data[n].tobytes() if n in self.data else self.listed(n) for n in node.input))
             got = self.cache.get(key)
@@ -239,6 +239,8 @@ class World:
             return self.sequence(node, types)
         if node.domain == "" and node.op == "NonZero":
             return self.nonzero(node, types[0][1])
+        if node.domain == "" and node.op == "Unique":
+            return self.unique(node, *types[0])
         if node.domain == "" and node.op == "ConstantOfShape" and self.listed(node.inp(0)):
             value = node.attr("value", np.zeros(1, np.float32))
             return {node.output[0]: (helper.np_dtype_to_tensor_dtype(value.dtype), self.listed(node.inp(0)))}
@@ -300,6 +302,20 @@ class World:
             return None
         count = np.prod(dims, dtype=object) if x is None else np.count_nonzero(x)
         return {node.output[0]: (TensorProto.INT64, (len(dims), int(count)))}
+
+    def unique(self, node, elem, dims):
+        """Values, their first places and their counts are as many; for each element, or slice, there is its place among them."""
+        axis = node.attr("axis")
+        if dims is None or (axis is not None and not -len(dims) <= axis < len(dims)):
+            return None
+        k = 0 if axis is None else axis % len(dims)
+        name, made = node.output[0], (None,) if axis is None else (*dims[:k], None, *dims[k + 1:])
+        if name in self.declared:
+            elem, made = self.merge(elem, made, self.declared[name], name)
+        some = self.symbols.number(("unknown", name, k, *self.scope), self.world) if made[k] is None else made[k]
+        places = math.prod(dims) if axis is None else dims[k]
+        types = [(elem, (*made[:k], some, *made[k + 1:])), *((TensorProto.INT64, (n,)) for n in (some, places, some))]
+        return {name: t for name, t in zip(node.output, types) if name}
 
     def squeeze(self, node, x):
         """Dims that are named go, also where nothing here says that they are 1: inference refuses those. Where none are, any that is open may be 1."""
