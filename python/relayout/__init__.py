@@ -34,6 +34,7 @@ __all__ = ["optimize", "stats", "explain", "verify", "Session", "Port", "Status"
 Dims = Mapping[str, int]
 Shapes = Mapping[str, Sequence[int]]
 Layouts = Union[str, Mapping[str, str]]
+Folder = Union[str, os.PathLike]
 Model = TypeVar("Model")
 
 
@@ -98,13 +99,14 @@ def _call(f: Callable[..., Any], *args: Any) -> Any:
     raise error
 
 
-def _source(model: Any, directory: Optional[str]) -> Tuple[Optional[str], Optional[bytes], Optional[str]]:
+def _source(model: Any, directory: Optional[Folder]) -> Tuple[Optional[str], Optional[bytes], Optional[str]]:
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model), None, None
+    folder = None if directory is None else os.fspath(directory)
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return None, bytes(model), directory
+        return None, bytes(model), folder
     if hasattr(model, "SerializeToString") and hasattr(model, "graph"):
-        return None, model.SerializeToString(), directory
+        return None, model.SerializeToString(), folder
     raise TypeError(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
 
 
@@ -129,7 +131,7 @@ def _options(target: Optional[str] = None, objective: Optional[str] = None, time
 
 def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, target: str = "generic", objective: str = "nodes",
              input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, input_layouts: Optional[Layouts] = None,
-             output_layouts: Optional[Layouts] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[str] = None,
+             output_layouts: Optional[Layouts] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[Folder] = None,
              progress: Optional[Callable[[str], object]] = None, log: Optional[Callable[[int, str], object]] = None,
              external_data: Optional[str] = None) -> Tuple[Any, dict]:
     """Rewrites a model with the fewest conversions: (model, report).
@@ -181,7 +183,7 @@ def optimize(model: Model, output: Union[str, os.PathLike, None] = None, *, targ
 
 
 def stats(model: Any, *, target: str = "generic", objective: str = "nodes", input_shapes: Optional[Shapes] = None,
-          dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[str] = None) -> dict:
+          dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0, directory: Optional[Folder] = None) -> dict:
     """What moves data in a model ("counts", "transposes") and how much of it is needed ("needed", "transposes_needed"), as of optimize."""
     options = _options(target, objective, time_limit, max_memory, None, None, dims, input_shapes)
     return json.loads(_call(_core.stats, _source(model, directory), options))
@@ -189,7 +191,7 @@ def stats(model: Any, *, target: str = "generic", objective: str = "nodes", inpu
 
 def explain(model: Any, *, node: Optional[str] = None, target: str = "generic", objective: str = "nodes",
             input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, time_limit: float = 5.0, max_memory: int = 0,
-            directory: Optional[str] = None) -> dict:
+            directory: Optional[Folder] = None) -> dict:
     """Why each conversion stays, and where the other Transposes went (docs/explain.md).  node: only what this node or tensor has to do
     with."""
     options = _options(target, objective, time_limit, max_memory, None, None, dims, input_shapes)
@@ -197,7 +199,7 @@ def explain(model: Any, *, node: Optional[str] = None, target: str = "generic", 
 
 
 def verify(a: Any, b: Any, *, runs: int = 1, seed: int = 0, rtol: float = 1e-4, atol: float = 0, input_shapes: Optional[Shapes] = None,
-           dims: Optional[Dims] = None, threads: int = 1, max_memory: int = 0, directory: Optional[str] = None) -> None:
+           dims: Optional[Dims] = None, threads: int = 1, max_memory: int = 0, directory: Optional[Folder] = None) -> None:
     """Runs both models on the same random inputs.  Raises Different, naming the first output and element, and Unsupported where a node
     has no kernel.  atol 0: 1e-6, or rtol of the median of an output where that is more."""
     options = _options(None, None, 5.0, max_memory, None, None, dims, input_shapes, threads)

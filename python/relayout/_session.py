@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Un
 
 import numpy as np
 
-from . import Dims, InvalidArgument, Shapes, _call, _core, _options, _source
+from . import Dims, Folder, InvalidArgument, Shapes, _call, _core, _options, _source
 
 STRING = 8
 NONE, SEQUENCE = -1, -2
@@ -112,7 +112,7 @@ class Session:
     """
 
     def __init__(self, model: Any, *, input_shapes: Optional[Shapes] = None, dims: Optional[Dims] = None, threads: int = 1,
-                 max_memory: int = 0, directory: Optional[str] = None) -> None:
+                 max_memory: int = 0, directory: Optional[Folder] = None) -> None:
         _load_onednn()
         options = _options(None, None, 5.0, max_memory, None, None, dims, input_shapes, threads)
         self._lock = threading.Lock()

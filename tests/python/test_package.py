@@ -344,7 +344,7 @@ def onnx_external(model, tmp):
     folder.mkdir()
     onnx.save(proto, folder / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=64)
     bare = onnx.load(folder / "m.onnx", load_external_data=False)
-    made, report = relayout.optimize(bare, target="onnx", directory=str(folder))
+    made, report = relayout.optimize(bare, target="onnx", directory=Path(folder))
     assert report["conversions"]["after"] == 1
     data, _ = relayout.optimize(folder / "m.onnx", target="onnx")
     assert data == made.SerializeToString(deterministic=True) or onnx.load_from_string(data) == made
