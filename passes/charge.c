@@ -331,7 +331,7 @@ static void charge_op(const rl_plan *p, const rl_oplegal *op, rl_charges *x) {
     else if (cls == RL_REDUCE) charge_after(op, charge[RL_REDUCE_OFF_LAST], RL_T_REDUCED, x);
     else if (kind == RL_OP_Softmax || kind == RL_OP_LogSoftmax || kind == RL_OP_Hardmax || kind == RL_OP_ms_QLinearSoftmax)
         charge_after(op, charge[RL_SOFTMAX_OFF_LAST], RL_T_AXIS, x);
-    else if (cls == RL_ELEMENTS) charge_after(op, charge[RL_ELEMENTS_OFF_LAST], RL_T_AXIS, x);
+    else if (kind == RL_OP_GatherElements) charge_after(op, charge[RL_ELEMENTS_OFF_LAST], RL_T_AXIS, x);
     else if (cls == RL_POOL && windows(op) > 1) charge_after(op, charge[RL_POOL_OFF_LAST], RL_T_AXIS, x);
     else if (cls == RL_RESIZE) charge_after(op, charge[RL_RESIZE_OFF_LAST], RL_T_AXIS, x);
     else charge_by_last(p, op, x);

@@ -131,24 +131,38 @@ void rl_label_along(rl_labels *b) {
     if (!any) b->ok = false;
 }
 
-/* Dims that the index does not have whole would have to be cut from the input. */
+/* Dims that the index, or what it says where to write, does not have whole would have to be cut from the input. */
 void rl_label_elements(rl_labels *b) {
-    uint32_t axis, index;
+    uint32_t axis;
     if (!rl_labels_like_input(b, 1) || !rl_op_axis(b->g, b->n, &axis)) {
         b->ok = false;
         return;
     }
-    index = rl_labels_operand(b, 1, false);
     uint32_t rank = rl_labels_rank(b, b->n->in[0]);
-    if (!b->ok || rl_labels_rank(b, b->n->in[1]) != rank) {
-        b->ok = false;
-        return;
-    }
-    for (uint32_t d = 0; d < rank; d++) {
-        rl_labels_at(b, d, index, d);
-        if (d != axis && rl_labels_size(b, index, d) != rl_labels_size(b, 0, d)) b->ok = false;
+    for (uint32_t k = 1; k < b->n->nin && b->ok; k++) {
+        uint32_t o = rl_labels_operand(b, k, false);
+        if (b->ok && rl_labels_rank(b, b->n->in[k]) != rank) b->ok = false;
+        for (uint32_t d = 0; d < rank && b->ok; d++) {
+            rl_labels_at(b, d, o, d);
+            if (d != axis && rl_labels_size(b, o, d) != rl_labels_size(b, 0, d)) b->ok = false;
+        }
     }
     b->label[axis].role = RL_T_AXIS;
+}
+
+/* The dim `axis` is one of the result alone. */
+void rl_label_one_hot(rl_labels *b) {
+    uint32_t x = rl_labels_operand(b, 0, false), y = rl_labels_operand(b, 0, true);
+    if (!b->ok) return;
+    uint32_t rank = rl_labels_rank(b, b->n->out[0]);
+    int64_t axis = rl_attr_int(b->n, "axis", -1);
+    if (axis < 0) axis += rank;
+    if (rank != rl_labels_rank(b, b->n->in[0]) + 1 || axis < 0 || axis >= rank) b->ok = false;
+    for (uint32_t d = 0; d < rank && b->ok; d++) {
+        uint32_t l = rl_labels_add(b, d == axis ? RL_T_AXIS : RL_T_FREE, 0);
+        rl_labels_at(b, l, y, d);
+        if (d != axis) rl_labels_at(b, l, x, d < axis ? d : d - 1);
+    }
 }
 
 /* Scales and zero points for blocks along the axis: constants of the input's rank, which are permuted along. */

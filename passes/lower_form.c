@@ -107,7 +107,7 @@ static bool dims_like(const rl_opwriter *w, const rl_dims *x, uint32_t o, rl_dim
 
 static bool dropped(const rl_opwriter *w, uint32_t dim, uint32_t o) {
     rl_dimspan s = w->dim[dim];
-    bool may = w->op->operand[o].out || w->op->link || rl_op_is_conv(w->n->op) || w->cls == RL_GATHER;
+    bool may = w->op->operand[o].out || w->op->link || rl_op_is_conv(w->n->op) || w->cls == RL_GATHER || w->cls == RL_ONEHOT;
     if (s.label) return may && w->op->label[s.label - 1].dim[o] < 0;
     return s.to > s.from && may && rl_opwriter_label(w, s.from)->dim[o] < 0 && rl_opwriter_label(w, s.from)->role != RL_T_PIECES;
 }

@@ -285,7 +285,7 @@ void rl_opwriter_parameters(rl_opwriter *w) {
     switch (w->cls) {
     case RL_REDUCE: param_reduce(w); break;
     case RL_GLOBALPOOL: param_global_pool(w); break;
-    case RL_ARG: case RL_ALONG: case RL_CONCAT: case RL_GATHER: case RL_ELEMENTS: case RL_QDQ: param_axis(w); break;
+    case RL_ARG: case RL_ALONG: case RL_CONCAT: case RL_GATHER: case RL_ELEMENTS: case RL_ONEHOT: case RL_QDQ: param_axis(w); break;
     case RL_SPLIT: param_split(w); break;
     case RL_SLICE: param_slice(w); break;
     case RL_PAD: param_pad(w); break;

@@ -24,7 +24,7 @@ static bool is_of_dims(const rl_nodeinfo *n) {
     static const char *const onnx[] = {
         "Attention", "Conv", "ConvInteger", "ConvTranspose", "DepthToSpace", "DynamicQuantizeLinear", "Einsum", "GRU", "GatherND",
         "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "MatMulInteger", "MeanVarianceNormalization", "QLinearConv",
-        "QLinearMatMul", "RNN", "ReverseSequence", "RotaryEmbedding", "Scatter", "ScatterElements", "ScatterND", "SpaceToDepth", "Trilu"};
+        "QLinearMatMul", "RNN", "ReverseSequence", "RotaryEmbedding", "ScatterND", "SpaceToDepth", "Trilu"};
     static const char *const microsoft[] = {"BiasGelu", "DynamicQuantizeLSTM", "FastGelu", "FusedMatMul", "MatMulNBits", "MultiHeadAttention"};
     if (!*n->domain) return rl_in_list(onnx, RL_LEN(onnx), n->type);
     return strcmp(n->domain, "com.microsoft") == 0 && rl_in_list(microsoft, RL_LEN(microsoft), n->type);
@@ -35,7 +35,7 @@ static uint32_t first_of_sizes(const rl_nodeinfo *n) {
     switch (rl_op_class(n->op)) {
     case RL_POINTWISE: case RL_GLOBALPOOL: case RL_ARG: case RL_CONCAT: case RL_GATHER: case RL_ELEMENTS: case RL_QDQ: case RL_BATCHNORM: case RL_NORM:
     case RL_MATMUL: case RL_GEMM: case RL_POOL: case RL_ROWS: case RL_WHOLE: case RL_SHAPE: return RL_NONE;
-    case RL_EXPAND: case RL_REDUCE: case RL_ALONG: case RL_SPLIT: case RL_SLICE: case RL_PAD: case RL_TILE: case RL_RESIZE: case RL_MOVING: return 1;
+    case RL_EXPAND: case RL_REDUCE: case RL_ALONG: case RL_SPLIT: case RL_SLICE: case RL_PAD: case RL_TILE: case RL_RESIZE: case RL_MOVING: case RL_ONEHOT: return 1;
     default: return is_of_dims(n) ? RL_NONE : 0;
     }
 }

@@ -12,7 +12,8 @@
  *   ARG         ArgMax, ArgMin: as REDUCE over one dim `axis`, which is a block
  *   ALONG       works along the dim `axis`, which is a block (Softmax, LogSoftmax, Hardmax, CumSum, TopK)
  *   CONCAT SPLIT SLICE PAD TILE GATHER   as named; the dims that change are blocks
- *   ELEMENTS    GatherElements: along the dim `axis`, which is a block; the other dims of input 1 are those of input 0
+ *   ELEMENTS    GatherElements, ScatterElements: along the dim `axis`, which is a block; the other dims of all inputs are those of input 0
+ *   ONEHOT      OneHot: the result has a dim `axis` more than input 0, a block
  *   QDQ         QuantizeLinear, DequantizeLinear: per tensor any order, per axis that dim is a block
  *   BATCHNORM   inference, constant parameters; dim 1 is the channel
  *   NORM        LayerNormalization and its kin: dims from `axis` on are normalized and stay last
@@ -37,7 +38,7 @@
 
 typedef enum {
     RL_POINTWISE, RL_EXPAND, RL_REDUCE, RL_GLOBALPOOL, RL_ARG, RL_ALONG, RL_CONCAT, RL_SPLIT, RL_SLICE, RL_PAD, RL_TILE,
-    RL_GATHER, RL_ELEMENTS, RL_QDQ, RL_BATCHNORM, RL_NORM, RL_MATMUL, RL_GEMM, RL_EINSUM, RL_ROWS, RL_WHOLE, RL_POOL, RL_RESIZE, RL_MOVING, RL_SHAPE, RL_OPAQUE
+    RL_GATHER, RL_ELEMENTS, RL_ONEHOT, RL_QDQ, RL_BATCHNORM, RL_NORM, RL_MATMUL, RL_GEMM, RL_EINSUM, RL_ROWS, RL_WHOLE, RL_POOL, RL_RESIZE, RL_MOVING, RL_SHAPE, RL_OPAQUE
 } rl_class;
 
 typedef struct { const char *id, *domain, *type; rl_class cls; const char *roles; } rl_oprow;

@@ -279,11 +279,23 @@ class Builder:
 
     def elements(self):
         labels, axis = self.like_input(), self.axis(0)
-        index = self.operand(1)
-        self.same_rank(index, len(labels))
-        if any(self.size(index, d) != self.size(0, d) for d in range(len(labels)) if d != axis):
-            raise Fixed
+        for k in range(1, len(self.node.input)):
+            o = self.operand(k)
+            self.same_rank(o, len(labels))
+            if any(self.size(o, d) != self.size(0, d) for d in range(len(labels)) if d != axis):
+                raise Fixed
         labels[axis].role = AXIS
+
+    def one_hot(self):
+        x, y = self.operand(0), self.operand(0, True)
+        rank, axis = len(self.dims(self.node.out(0))), self.node.attr("axis", -1)
+        if len(self.dims(self.node.inp(0))) != rank - 1 or not -rank <= axis < rank:
+            raise Fixed
+        for d in range(rank):
+            lab = self.label(AXIS if d == axis % rank else FREE)
+            self.put(lab, y, d)
+            if d != axis % rank:
+                self.put(lab, x, d - (d > axis % rank))
 
     def concat_or_split(self):
         concat = self.node.op != "Split"
@@ -728,7 +740,7 @@ TABLE = (
     (POINTWISE, Builder.pointwise), (REDUCE, Builder.reduce), (MOVING, Builder.block_reshape), ({"Expand"}, Builder.expand),
     (POOLS, Builder.pool), ({"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}, Builder.global_pool), ({"ArgMax", "ArgMin"}, Builder.arg),
     (FLAT | {"CumSum", "CumProd", "LpNormalization", "TopK"}, Builder.along), ({"Concat", "Split"}, Builder.concat_or_split),
-    ({"GatherElements"}, Builder.elements), ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
+    ({"GatherElements", "Scatter", "ScatterElements"}, Builder.elements), ({"OneHot"}, Builder.one_hot), ({"Slice"}, Builder.slice), ({"Pad"}, Builder.pad), ({"Tile"}, Builder.tile), ({"Gather"}, Builder.gather),
     ({"Resize", "Upsample"}, Builder.resize), ({"QuantizeLinear", "DequantizeLinear"}, Builder.quantize),
     (set(ROWS), Builder.scaled_matmul), ({"DynamicQuantizeLinear"}, Builder.whole), ({"BatchNormalization"}, Builder.batch_norm), (set(HEADS), Builder.heads), (set(CONVS), Builder.conv),
     ({"LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"}, Builder.norm),

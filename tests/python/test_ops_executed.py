@@ -443,8 +443,18 @@ def elements(k, v, s, r, words):
     for axis, n in ((0, 2), (1, 1), (-1, 3), (2, 5)):
         dim = "abcd"[axis]
         index = const(r.integers(-s[dim], s[dim], [n if d == dim else s[d] for d in "abcd"]), np.int64)
-        yield Case(k, [Arg("a b c d"), index], [Arg("a b c d", size={dim: n})], {"axis": axis}, static="abcd")
-        yield Case(k, [Arg("a b c d", size={dim: 8}), Arg("a b c d", I64)], [Arg("a b c d")], {"axis": axis}, static=dim)
+        if k == "GatherElements":
+            yield Case(k, [Arg("a b c d"), index], [Arg("a b c d", size={dim: n})], {"axis": axis}, static="abcd")
+            yield Case(k, [Arg("a b c d", size={dim: 8}), Arg("a b c d", I64)], [Arg("a b c d")], {"axis": axis}, static=dim)
+        else:
+            attrs = {"reduction": "add"} if v >= 16 and n != 2 else {}
+            yield Case(k, [Arg("a b c d"), index, Arg("a b c d", size={dim: n})], [Arg("a b c d")], {"axis": axis, **attrs}, static="abcd")
+            yield Case(k, [Arg("a b c d", size={dim: 8}), Arg("a b c d", I64), Arg("a b c d")], [Arg("a b c d", size={dim: 8})], {"axis": axis, **attrs}, static=dim)
+
+
+def one_hot(k, v, s, r, words):
+    for axis, out in ((1, "a d b c"), (-1, "a b c d"), (0, "d a b c"), (-2, "a b d c"), (None, "a b c d")):
+        yield Case(k, [Arg("a b c", I64), const(s["d"], np.int64), const([0.5, 2])], [Arg(out)], {} if axis is None else {"axis": axis}, static="d")
 
 
 def qdq(k, v, s, r, words):
@@ -642,7 +652,7 @@ def shape(k, v, s, r, words):
 
 
 FORMS = {"POINTWISE": pointwise, "EXPAND": expand, "REDUCE": reduce, "GLOBALPOOL": global_pool, "ARG": arg, "ALONG": along, "CONCAT": concat, "ROWS": rows, "WHOLE": whole,
-         "SPLIT": split, "SLICE": slice_, "PAD": pad, "TILE": tile, "GATHER": gather, "ELEMENTS": elements, "QDQ": qdq, "BATCHNORM": batch_norm, "NORM": norm,
+         "SPLIT": split, "SLICE": slice_, "PAD": pad, "TILE": tile, "GATHER": gather, "ELEMENTS": elements, "ONEHOT": one_hot, "QDQ": qdq, "BATCHNORM": batch_norm, "NORM": norm,
          "MATMUL": matmul, "GEMM": gemm, "EINSUM": einsum, "POOL": pool, "RESIZE": resize, "MOVE": moving, "SHAPE": shape}
 
 
