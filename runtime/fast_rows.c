@@ -183,15 +183,19 @@ static const float *row_at(const reduction *r, int64_t i) {
     return r->x + at;
 }
 
+/* What its rows are joined by, where it is no more than that. */
+static rl_row_reduce reduces_by(const reduction *r) {
+    return r->op == RL_RD_MAX ? RL_REDUCE_MAX : r->op == RL_RD_MIN ? RL_REDUCE_MIN : RL_REDUCE_SUM;
+}
+
 /* A strip of the rows, SOME rows at a time: a sum of many small numbers keeps its digits. */
 static void join_rows(const reduction *r, const float *x, float *y, int64_t n) {
     float part[STRIP];
-    rl_row_loop *join = r->rows->op[r->op == RL_RD_MAX ? RL_ROW_MAX : r->op == RL_RD_MIN ? RL_ROW_MIN : RL_ROW_ADD];
     for (int64_t k = 0; k < r->gone; k += SOME) {
         float *to = k ? part : y;
         memcpy(to, x + k * r->kept, (size_t)n * sizeof *to);
-        for (int64_t i = k + 1; i < RL_MIN(k + SOME, r->gone); i++) join(to, to, x + i * r->kept, 1, n, 0, 0);
-        if (k) join(y, y, part, 1, n, 0, 0);
+        r->rows->reduce[reduces_by(r)].down(to, x + (k + 1) * r->kept, r->kept, RL_MIN(k + SOME, r->gone) - k - 1, n);
+        if (k) r->rows->reduce[reduces_by(r)].down(y, part, 0, 1, n);
     }
 }
 
@@ -254,13 +258,15 @@ static bool takes_rows_alone(int op) {
 
 static void reduce_lines(void *arg, int64_t from, int64_t to) {
     const reduction *r = arg;
-    for (int64_t i = from; i < to; i++) {
+    bool at_once = r->kept == 1 && !r->view && !takes_rows_alone(r->op);
+    if (at_once) r->rows->reduce[reduces_by(r)].rows(r->y + from, r->x + from * r->gone, to - from, r->gone);
+    for (int64_t i = from; i < to && !at_once; i++) {
         const float *x = row_at(r, i);
         float *y = r->y + i * r->kept;
         if (r->kept == 1) *y = reduce_row(r, x);
         for (int64_t k = 0; r->kept > 1 && k < r->kept; k += STRIP) join_rows(r, x + k, y + k, RL_MIN(r->kept - k, (int64_t)STRIP));
-        if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](y, y, NULL, 0, r->kept, 1 / (float)r->gone, 0);
     }
+    if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](r->y + from * r->kept, r->y + from * r->kept, NULL, 0, (to - from) * r->kept, 1 / (float)r->gone, 0);
 }
 
 /* The dims in memory order as [outer, gone, kept]; false where they are not of this form. */

@@ -56,6 +56,8 @@ static inline int rl_row_is_binary(rl_row_op op) { return op >= RL_ROW_ADD; }
 
 typedef enum { RL_ROW_U8, RL_ROW_I8, RL_ROW_I32 } rl_row_int; /* what is dequantized */
 
+typedef enum { RL_REDUCE_SUM, RL_REDUCE_MAX, RL_REDUCE_MIN, RL_NREDUCE } rl_row_reduce;
+
 /* step: of b, 0 or 1. */
 typedef void rl_row_loop(float *y, const float *x, const float *b, int64_t step, int64_t n, float p, float q);
 
@@ -68,6 +70,11 @@ typedef struct {
     float (*sum)(const float *x, int64_t n);
     float (*squares)(const float *x, int64_t n, float mean); /* the sum of (x - mean)^2 */
     float (*max)(const float *x, int64_t n), (*min)(const float *x, int64_t n); /* NaN where one is */
+    /* y[r] = that of row r; y[i] = y[i] and x[i] of each row, `step` apart, from the first on */
+    struct {
+        void (*rows)(float *y, const float *x, int64_t rows, int64_t n);
+        void (*down)(float *y, const float *x, int64_t step, int64_t rows, int64_t n);
+    } reduce[RL_NREDUCE];
     /* The first place, or the last, of a number that is there; any NaN is found as NaN */
     int64_t (*find)(const float *x, int64_t n, float number, bool last);
     /* y[m, w] = start + a[m, k] * b[k, w]; w is 16, 32 .. width; rows of y, a, b and start are ym, am, bm and sm apart (panels.h).
