@@ -121,9 +121,7 @@ typedef struct {
 static void find_range(void *arg, int64_t from, int64_t to) {
     const search *s = arg;
     for (int64_t i = from; i < to; i++) {
-        const float *x = s->x + i * BLOCK;
-        int64_t n = RL_MIN(BLOCK, s->n - i * BLOCK);
-        s->most[i] = s->rows->max(x, n), s->least[i] = s->rows->min(x, n);
+        s->rows->range(s->x + i * BLOCK, RL_MIN(BLOCK, s->n - i * BLOCK), &s->least[i], &s->most[i]);
     }
 }
 
@@ -137,7 +135,7 @@ rl_status rl_fast_dynamic_quantize(rl_call *c) {
     rl_parallel(c->rt, count, GRAIN, find_range, &s);
     float least = 0, most = 0, scale, zero;
     for (int64_t i = 0; i < count; i++) {
-        if (isnan(s.least[i])) return rl_ref_dynamic_quantize(c); /* which leaves out what is no number */
+        if (isnan(s.least[i]) || isnan(s.most[i])) return rl_ref_dynamic_quantize(c); /* which leaves out what is no number */
         least = fminf(least, s.least[i]), most = fmaxf(most, s.most[i]);
     }
     uint8_t point = rl_dynamic_scale(least, most, &scale);

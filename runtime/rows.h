@@ -70,6 +70,8 @@ typedef struct {
     float (*sum)(const float *x, int64_t n);
     float (*squares)(const float *x, int64_t n, float mean); /* the sum of (x - mean)^2 */
     float (*max)(const float *x, int64_t n), (*min)(const float *x, int64_t n); /* NaN where one is */
+    /* From what is below 0 to what is above it; either is NaN where a number is none */
+    void (*range)(const float *x, int64_t n, float *least, float *most);
     /* y[r] = that of row r; y[i] = y[i] and x[i] of each row, `step` apart, from the first on */
     struct {
         void (*rows)(float *y, const float *x, int64_t rows, int64_t n);
