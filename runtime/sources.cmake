@@ -137,7 +137,8 @@ set(RL_RUNTIME
   runtime/window.c
   runtime/winograd.c)
 set_source_files_properties(runtime/gemm.c PROPERTIES COMPILE_OPTIONS "${RL_VECTORS};-ffp-contract=fast") # its tiles must stay in registers
-set_source_files_properties(runtime/conv.c runtime/ref_axis.c runtime/ref_pointwise.c runtime/ref_resize.c PROPERTIES COMPILE_OPTIONS ${RL_VECTORS})
+set_source_files_properties(runtime/conv.c runtime/ref_axis.c runtime/ref_resize.c PROPERTIES COMPILE_OPTIONS ${RL_VECTORS})
+set_source_files_properties(runtime/ref_pointwise.c PROPERTIES COMPILE_OPTIONS "${RL_VECTORS};-fno-trapping-math") # so that quotients by doubles become vectors
 set_source_files_properties(runtime/direct_loops.c runtime/number_runs.c runtime/rows.c PROPERTIES COMPILE_OPTIONS "${RL_VECTORS};-ffp-contract=fast;-fno-math-errno;-fno-trapping-math") # so that its loops become vectors
 if(RL_SANITIZE OR RL_FUZZ)
   set_property(SOURCE runtime/direct_loops.c APPEND PROPERTY COMPILE_DEFINITIONS RL_LOW_TILES)
