@@ -43,7 +43,7 @@ static void fill(char *to, int64_t nbyte, const char *pattern) {
 static void fill_rows(const rl_move_plan *p, int64_t to, int64_t from, int64_t n) {
     char pattern[64];
     for (int64_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < sizeof pattern; k += p->size) memcpy(pattern + k, p->from + from + i * p->x[0].from, p->size);
+        for (int64_t k = 0; (i == 0 || p->x[0].from) && k < RL_MIN(64, p->row); k += p->size) memcpy(pattern + k, p->from + from + i * p->x[0].from, p->size);
         fill(p->to + to + i * p->x[0].to, p->row, pattern);
     }
 }
