@@ -1,4 +1,4 @@
-/* Gather of small pieces: what all of them have in common is found once, where a move would find it for each. */
+/* Gather and GatherND of small pieces: what all of them have in common is found once, where a move would find it for each. */
 #include <string.h>
 
 #include "fast.h"
@@ -57,4 +57,8 @@ static void gather_rows(const rl_gather *g) {
 
 rl_status rl_fast_gather(rl_call *c) {
     return rl_gather_by(c, gather_rows);
+}
+
+rl_status rl_fast_gather_nd(rl_call *c) {
+    return rl_gather_nd_by(c, gather_rows);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "element.h"
+#include "gather.h"
 #include "kernels.h"
 
 rl_status rl_ref_gather_elements(rl_call *c) {
@@ -13,7 +14,7 @@ rl_status rl_ref_gather_elements(rl_call *c) {
     return rl_move_indexed(c, index, axis, x, rl_call_make(c, 0, x->dtype, x->rank, index->dim), false, RL_PUT);
 }
 
-rl_status rl_ref_gather_nd(rl_call *c) {
+rl_status rl_gather_nd_by(rl_call *c, rl_gather_fn *fn) {
     RL_TRY(rl_call_need(c, 2));
     const rl_tensor *x = rl_call_in(c, 0), *index = rl_call_as(c, 1, RL_I64);
     int64_t batch = rl_attr_int(c->node, "batch_dims", 0), dim[RL_RANK], at[RL_RANK] = {0};
@@ -28,29 +29,36 @@ rl_status rl_ref_gather_nd(rl_call *c) {
     memcpy(dim, index->dim, outer * sizeof *dim);
     memcpy(dim + outer, x->dim + lead, tail * sizeof *dim);
     RL_TRY(rl_call_dims(c, outer + tail, dim));
-    rl_tensor *y = rl_call_make(c, 0, x->dtype, outer + tail, dim), to = *y, from = *x;
-    to.rank = from.rank = tail;
-    memcpy(to.dim, dim + outer, tail * sizeof *dim);
-    memcpy(to.stride, y->stride + outer, tail * sizeof *dim);
-    memcpy(from.dim, x->dim + lead, tail * sizeof *dim);
-    memcpy(from.stride, x->stride + lead, tail * sizeof *dim);
-    int64_t n = 1, block = rl_numel(&to);
+    if (tail == RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank over the limit of %d", RL_RANK);
+    rl_gather g = {.c = c, .to = *rl_call_make(c, 0, x->dtype, outer + tail, dim), .from = *x};
+    int64_t n = 1, *place = rl_new(c->tmp, int64_t, rl_numel(index) / RL_MAX(depth, 1)); /* in elements of the data */
     const int64_t *i = rl_data(index);
     for (uint32_t k = 0; k < outer; k++) n *= dim[k];
-    for (int64_t k = 0; k < n && block; k++) {
-        from.offset = x->offset;
-        to.offset = y->offset + k * block;
-        for (uint32_t d = 0; d < b; d++) from.offset += at[d] * x->stride[d];
+    for (int64_t k = 0; k < n && rl_numel(&g.to); k++) {
+        place[k] = 0;
+        for (uint32_t d = 0; d < b; d++) place[k] += at[d] * x->stride[d];
         for (uint32_t d = b; d < lead; d++) {
-            int64_t place = i[k * depth + d - b];
-            RL_TRY(rl_call_place(c, &place, x->dim[d]));
-            from.offset += place * x->stride[d];
+            int64_t to = *i++;
+            RL_TRY(rl_call_place(c, &to, x->dim[d]));
+            place[k] += to * x->stride[d];
         }
-        if (tail) rl_tensor_move(c->rt, &to, &from);
-        else rl_put_element(y, to.offset, x, from.offset);
         rl_next_index(outer, dim, at);
     }
+    g.n = g.to.dim[0] = n, g.index = place;
+    g.to.rank = g.from.rank = tail + 1;
+    g.to.stride[0] = 1, g.from.stride[0] = 1, g.from.dim[0] = 1;
+    for (uint32_t k = 0; k < tail; k++) {
+        g.to.dim[k + 1] = g.from.dim[k + 1] = dim[outer + k];
+        g.from.stride[k + 1] = x->stride[lead + k];
+        g.to.stride[0] *= dim[outer + k];
+    }
+    for (int64_t k = tail, step = 1; k > 0; step *= g.to.dim[k--]) g.to.stride[k] = step;
+    if (rl_numel(&g.to)) fn(&g);
     return RL_OK;
+}
+
+rl_status rl_ref_gather_nd(rl_call *c) {
+    return rl_gather_nd_by(c, rl_gather_moves);
 }
 
 rl_status rl_ref_one_hot(rl_call *c) {
