@@ -1,4 +1,4 @@
-/* Ops along a row of floats: Softmax, LayerNormalization, reductions.  See fast.h. */
+/* Ops along a row of floats: Softmax, Hardmax, norms, reductions.  See fast.h. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -15,9 +15,9 @@ static bool is_f32(const rl_tensor *t) {
     return t && t->kind == RL_TENSOR && t->dtype == RL_F32 && rl_numel(t) > 0;
 }
 
-/* ---- Softmax, LayerNormalization ---- */
+/* ---- Softmax, Hardmax, LpNormalization, LayerNormalization ---- */
 
-typedef void softmax_fn(float *y, const float *x, int64_t rows, int64_t n); /* of rl_rows: the log of it, too */
+typedef void rows_fn(float *y, const float *x, int64_t rows, int64_t n); /* y may be x */
 
 typedef struct {
     const rl_rows *rows;
@@ -26,13 +26,13 @@ typedef struct {
     int64_t n, channels; /* of an InstanceNormalization */
     float eps;
     const uint32_t *at; /* which row of y each is; NULL: they are in order */
-    softmax_fn *softmax;
+    rows_fn *fn;
 } line;
 
-static void softmax_lines(void *arg, int64_t from, int64_t to) {
+static void along_lines(void *arg, int64_t from, int64_t to) {
     const line *l = arg;
     int64_t some = RL_MAX(1, BLOCK / l->n);
-    for (int64_t i = from; i < to; i += some) l->softmax(l->y + i * l->n, l->x + i * l->n, RL_MIN(some, to - i), l->n);
+    for (int64_t i = from; i < to; i += some) l->fn(l->y + i * l->n, l->x + i * l->n, RL_MIN(some, to - i), l->n);
 }
 
 static void norm_lines(void *arg, int64_t from, int64_t to) {
@@ -50,46 +50,64 @@ static void instance_lines(void *arg, int64_t from, int64_t to) {
 }
 
 /* Rows whose elements lie `inner` apart: some columns of [outer, n, inner] at a time are turned into rows and back. */
-typedef struct { softmax_fn *softmax; const float *x; float *y; int64_t n, inner, some, blocks; } columns;
+typedef struct { rows_fn *fn; const float *x; float *y; int64_t n, inner, some, blocks; } columns;
 
-static void softmax_columns(void *arg, int64_t from, int64_t to) {
+static void along_columns(void *arg, int64_t from, int64_t to) {
     const columns *l = arg;
     float row[COLUMN_FLOATS];
     for (int64_t k = from; k < to; k++) {
         int64_t first = k % l->blocks * l->some, w = RL_MIN(l->some, l->inner - first), at = k / l->blocks * l->n * l->inner + first;
         for (int64_t i = 0; i < l->n; i++)
             for (int64_t j = 0; j < w; j++) row[j * l->n + i] = l->x[at + i * l->inner + j];
-        l->softmax(row, row, w, l->n);
+        l->fn(row, row, w, l->n);
         for (int64_t i = 0; i < l->n; i++)
             for (int64_t j = 0; j < w; j++) l->y[at + i * l->inner + j] = row[j * l->n + i];
     }
 }
 
-rl_status rl_fast_softmax(rl_call *c) {
-    uint32_t axis;
-    int64_t perm[RL_RANK], inner = 1;
-    bool old = c->node->since < 13;
-    RL_TRY(rl_call_need(c, 1));
+/* False: for the reference kernel. */
+static bool run_along(rl_call *c, uint32_t axis, rows_fn *fn) {
     const rl_tensor *x = rl_call_in(c, 0);
-    if (!is_f32(x) || x->rank == 0 || !rl_memory_order(x, perm)) return rl_ref_softmax(c);
-    if (rl_attr_int(c->node, "axis", old ? 1 : -1) == x->rank) return rl_ref_softmax(c);
-    RL_TRY(rl_call_attr_axis(c, "axis", old ? 1 : -1, &axis));
+    int64_t perm[RL_RANK], inner = 1;
+    if (!is_f32(x) || !rl_memory_order(x, perm)) return false;
     int64_t n = x->dim[axis], rows = rl_numel(x) / n;
     for (uint32_t i = x->rank; perm[i - 1] != axis; i--) inner *= x->dim[perm[i - 1]];
-    if ((old && axis + 1 != x->rank) || (inner > 1 && n > COLUMN_FLOATS)) return rl_ref_softmax(c);
-    softmax_fn *fn = c->arg == RL_LOG_SOFTMAX ? rl_rows_best()->log_softmax : rl_rows_best()->softmax;
+    if (n > INT32_MAX || (inner > 1 && n > COLUMN_FLOATS)) return false;
     const float *from = rl_data(x);
     float *y = rl_data(rl_call_make_over_in(c, 1, RL_F32, x->rank, x->dim, rl_is_dense(x) ? NULL : perm));
     if (inner == 1) {
-        line l = {.softmax = fn, .x = from, .y = y, .n = n};
-        rl_parallel(c->rt, rows, RL_MAX(1, GRAIN / n / 4), softmax_lines, &l);
+        line l = {.fn = fn, .x = from, .y = y, .n = n};
+        rl_parallel(c->rt, rows, RL_MAX(1, GRAIN / n / 4), along_lines, &l);
     } else {
-        columns l = {.softmax = fn, .x = from, .y = y, .n = n, .inner = inner, .some = RL_MIN(RL_MAX(1, BLOCK / n), inner)};
+        columns l = {.fn = fn, .x = from, .y = y, .n = n, .inner = inner, .some = RL_MIN(RL_MAX(1, BLOCK / n), inner)};
         l.blocks = (inner + l.some - 1) / l.some;
-        rl_parallel(c->rt, rows / inner * l.blocks, RL_MAX(1, GRAIN / n / l.some / 4), softmax_columns, &l);
+        rl_parallel(c->rt, rows / inner * l.blocks, RL_MAX(1, GRAIN / n / l.some / 4), along_columns, &l);
     }
     c->step->ran = inner == 1 ? "rows" : "columns";
-    return RL_OK;
+    return true;
+}
+
+/* The first of the largest becomes 1; of what is no number, only a first one counts, and then as the largest. */
+static void hardmax(float *y, const float *x, int64_t rows, int64_t n) {
+    const rl_rows *r = rl_rows_best();
+    for (int64_t i = 0; i < rows; i++, x += n, y += n) {
+        float most = r->max(x, n);
+        int64_t at = most == most ? r->find(x, n, most, false) : 0;
+        for (int64_t k = 1; most != most && k < n; k++) at = x[k] > x[at] ? k : at;
+        memset(y, 0, (size_t)n * sizeof *y);
+        y[at] = 1;
+    }
+}
+
+rl_status rl_fast_softmax(rl_call *c) {
+    uint32_t axis;
+    bool old = c->node->since < 13;
+    RL_TRY(rl_call_need(c, 1));
+    const rl_tensor *x = rl_call_in(c, 0);
+    if (!is_f32(x) || x->rank == 0 || rl_attr_int(c->node, "axis", old ? 1 : -1) == x->rank) return rl_ref_softmax(c);
+    RL_TRY(rl_call_attr_axis(c, "axis", old ? 1 : -1, &axis));
+    rows_fn *fn = c->arg == RL_HARDMAX ? hardmax : c->arg == RL_LOG_SOFTMAX ? rl_rows_best()->log_softmax : rl_rows_best()->softmax;
+    return !(old && axis + 1 != x->rank) && run_along(c, axis, fn) ? RL_OK : rl_ref_softmax(c);
 }
 
 rl_status rl_fast_layer_norm(rl_call *c) {
@@ -380,28 +398,24 @@ rl_status rl_fast_reduce_rows(rl_call *c) {
 
 /* ---- LpNormalization ---- */
 
-static void normalize_lines(void *arg, int64_t from, int64_t to) {
-    const reduction *r = arg;
-    for (int64_t i = from; i < to; i++) {
-        const float *x = row_at(r, i), norm = reduce_row(r, x);
-        float *y = r->y + i * r->gone;
-        if (norm == 0) memset(y, 0, (size_t)r->gone * sizeof *y);
-        else r->rows->op[RL_ROW_DIV](y, x, &norm, 0, r->gone, 0, 0);
+static void normalize(float *y, const float *x, int64_t rows, int64_t n, float (*norm_of)(const rl_rows *, const float *, int64_t)) {
+    const rl_rows *r = rl_rows_best();
+    for (int64_t i = 0; i < rows; i++, x += n, y += n) {
+        float norm = norm_of(r, x, n);
+        if (norm == 0) memset(y, 0, (size_t)n * sizeof *y);
+        else r->op[RL_ROW_DIV](y, x, &norm, 0, n, 0, 0);
     }
 }
 
+static void normalize_l1(float *y, const float *x, int64_t rows, int64_t n) { normalize(y, x, rows, n, sum_absolutes); }
+
+static void normalize_l2(float *y, const float *x, int64_t rows, int64_t n) { normalize(y, x, rows, n, length); }
+
 rl_status rl_fast_lp_normalization(rl_call *c) {
     uint32_t axis;
-    int64_t perm[RL_RANK], p = rl_attr_int(c->node, "p", 2);
-    bool along[RL_RANK] = {false};
-    reduction r = {.rows = rl_rows_best(), .op = p == 1 ? RL_RD_L1 : RL_RD_L2};
+    int64_t p = rl_attr_int(c->node, "p", 2);
     RL_TRY(rl_call_attr_axis(c, "axis", -1, &axis));
-    const rl_tensor *x = rl_call_in(c, 0);
-    along[axis] = true;
-    if (!is_f32(x) || (p != 1 && p != 2) || !is_walkable(x, along, perm, &r) || r.kept != 1 || r.view) return rl_ref_lp_normalization(c);
-    run_reduction(c, &r, x, rl_data(rl_call_make_over_in(c, 1, RL_F32, x->rank, x->dim, perm)), normalize_lines);
-    c->step->ran = "rows";
-    return RL_OK;
+    return (p == 1 || p == 2) && run_along(c, axis, p == 1 ? normalize_l1 : normalize_l2) ? RL_OK : rl_ref_lp_normalization(c);
 }
 
 /* ---- ArgMax, ArgMin ---- */
