@@ -180,7 +180,7 @@ static void slice_dim(rl_tensor *t, uint32_t axis, int64_t start, int64_t end, i
     start = clamp(start, 0, up ? d : d - 1);
     end = clamp(end, up ? 0 : -1, d);
     if (up && start < end) count = (end - start - 1) / step + 1;
-    if (!up && start > end) count = (int64_t)(((uint64_t)(start - end) - 1) / (0 - (uint64_t)step) + 1);
+    if (!up && d > 0 && start > end) count = (int64_t)(((uint64_t)(start - end) - 1) / (0 - (uint64_t)step) + 1);
     *t = rl_view_slice(t, axis, start, step, count);
 }
 

@@ -491,6 +491,15 @@ def blocks():
         check(f"ConvTranspose {c} to {m_} by {k}", np.allclose(run(m, x)[0], np.maximum(want, 0), rtol=1e-4, atol=1e-4))
 
 
+def emptied():
+    """Slices of a dim that has nothing: from its end to its beginning, as exporters write a flip, and otherwise."""
+    x = np.zeros((2, 0), np.float32)
+    for start, end, step in ((-1, -2**31, -1), (-1, -3, -2), (2**31 - 1, -2**63, -1), (0, -1, -1), (-1, 5, 1), (0, 2**31, 3)):
+        m = model([h.make_node("Slice", ["x", "start", "end", "axis", "step"], ["s"]), h.make_node("Neg", ["s"], ["y"])], [value("x", [2, "n"])], [value("y", [2, None])],
+                  initializer=[numpy_helper.from_array(np.array([k]), name) for name, k in (("start", start), ("end", end), ("axis", 1), ("step", step))])
+        check(f"Slice of nothing, {start}:{end}:{step}", run(m, x)[0].shape == (2, 0))
+
+
 def odd_padding():
     """What is odd of a ConvTranspose's padding is at the end for SAME_UPPER, else at the beginning, in all opsets."""
     x, w = np.array([[[1, 10]]], np.float32), np.array([[[1, 2]]], np.float32)
@@ -628,7 +637,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, far_below, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, odd_padding, folds, units, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, far_below, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, emptied, odd_padding, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
