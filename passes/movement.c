@@ -196,6 +196,7 @@ void rl_move_add_cost(const rl_graph *g, rl_node n, rl_movecost *c) {
     c->others += x->op != RL_OP_Transpose && x->op != RL_OP_DepthToSpace && x->op != RL_OP_SpaceToDepth;
     for (uint32_t i = 0; i < x->nout; i++)
         if (rl_has(x->out[i])) c->bytes = rl_add(c->bytes, rl_stats_bytes(g, x->out[i]));
+    if (x->op == RL_OP_Transpose) c->turned = rl_add(c->turned, rl_stats_bytes(g, x->out[0]));
 }
 
 /* The nodes of the cone that nothing else reads; its first is y's maker. */
@@ -239,6 +240,7 @@ static bool is_allowed(const folder *f, const rl_form *form, const rl_moved *m) 
     const rl_movecost *now = &form->cost, *old = &m->old;
     int64_t conv_old = old->transposes + old->depth_space, conv_now = now->transposes + now->depth_space;
     if (now->nodes > old->nodes || now->bytes > old->bytes || now->transposes > old->transposes) return false;
+    if (now->transposes == old->transposes && now->turned > old->turned) return false; /* the certificate says what Transposes move, Concats or not */
     if (form->kind == RL_FORM_RESIZE && rl_target_charges(f->r->target) && !rl_form_resize_pays(form, old)) return false;
     if (conv_now > conv_old + old->others) return false;
     if (conv_old + old->others == 0) return false; /* views alone */

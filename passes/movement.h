@@ -8,7 +8,7 @@
 enum { RL_CONE_MAX = 40, RL_FORM_RANK = 12 };
 
 /* What nodes cost. bytes: of what the moving ones write; index: of index tensors that are new. */
-typedef struct { int64_t nodes, bytes, index, transposes, depth_space, others, gathers; } rl_movecost; /* others: gathers too */
+typedef struct { int64_t nodes, bytes, index, turned, transposes, depth_space, others, gathers; } rl_movecost; /* turned: bytes of Transposes; others: gathers too */
 
 typedef enum {
     RL_FORM_NOTHING, RL_FORM_SLICE, RL_FORM_RESIZE, RL_FORM_GATHER, RL_FORM_TRANSPOSE, RL_FORM_DEPTH_TO_SPACE, RL_FORM_SPACE_TO_DEPTH

@@ -72,6 +72,7 @@ bool rl_form_priced(const rl_moved *v, rl_form *f) {
     f->cost.nodes++;
     f->cost.bytes = bytes_of(v, &f->after);
     f->cost.transposes = f->kind == RL_FORM_TRANSPOSE;
+    f->cost.turned = f->kind == RL_FORM_TRANSPOSE ? f->cost.bytes : 0;
     f->cost.depth_space = f->kind == RL_FORM_DEPTH_TO_SPACE || f->kind == RL_FORM_SPACE_TO_DEPTH;
     f->cost.others = f->kind == RL_FORM_SLICE || f->kind == RL_FORM_RESIZE || f->kind == RL_FORM_GATHER;
     if (f->kind == RL_FORM_GATHER) f->cost.index = (int64_t)f->nindex * 8;
