@@ -31,10 +31,11 @@ rl_status rl_gather_nd_by(rl_call *c, rl_gather_fn *fn) {
     RL_TRY(rl_call_dims(c, outer + tail, dim));
     if (tail == RL_RANK) return rl_call_fail(c, RL_ELIMIT, "rank over the limit of %d", RL_RANK);
     rl_gather g = {.c = c, .to = *rl_call_make(c, 0, x->dtype, outer + tail, dim), .from = *x};
-    int64_t n = 1, *place = rl_new(c->tmp, int64_t, rl_numel(index) / RL_MAX(depth, 1)); /* in elements of the data */
+    int64_t n = rl_numel(&g.to) > 0; /* of an empty result no place is looked at */
     const int64_t *i = rl_data(index);
     for (uint32_t k = 0; k < outer; k++) n *= dim[k];
-    for (int64_t k = 0; k < n && rl_numel(&g.to); k++) {
+    int64_t *place = rl_new(c->tmp, int64_t, n); /* in elements of the data */
+    for (int64_t k = 0; k < n; k++) {
         place[k] = 0;
         for (uint32_t d = 0; d < b; d++) place[k] += at[d] * x->stride[d];
         for (uint32_t d = b; d < lead; d++) {

@@ -363,6 +363,11 @@ def gathers():
             want.append(np.take(x.transpose(perm), index, axis))
         m = model(nodes, inputs, [value(f"y{k}", None, h.np_dtype_to_tensor_dtype(x.dtype)) for k in range(len(want))])
         check(f"gathers of {x.dtype}", all(np.array_equal(y, w) for y, w in zip(run(m, *feeds), want, strict=True)))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for index in (np.zeros((3, 2, 0), np.int64), np.zeros((0, 2), np.int64), np.array([[[1, -1]]])):
+        m = model([h.make_node("GatherND", ["x", "i"], ["y"])], [value("x", [2, 3]), value("i", index.shape, onnx.TensorProto.INT64)], [value("y", None)])
+        want = np.array([x[tuple(index[k])] for k in np.ndindex(index.shape[:-1])], np.float32).reshape(index.shape[:-1] + x.shape[index.shape[-1]:])
+        check(f"GatherND at {index.shape}", np.array_equal(run(m, x, index)[0], want))
     with tempfile.TemporaryDirectory() as tmp:
         m = model([h.make_node("Gather", ["x", "i"], ["y"], axis=1)], [value("x", [5, 7])], [value("y", [5, 2])],
                   initializer=[numpy_helper.from_array(np.array([3, -7]), "i")])
