@@ -293,11 +293,21 @@ def check_path(model, way, fixed=(), captured=()):
     return bad
 
 
-def is_window_form(op, need, rank):
-    """A Conv: batch, channels in any order, the image's dims; a pool: both in any order, the image's dims. Dims of one element are left out."""
+def moved_over(pool):
+    """How many dims the window moves over: over the others it takes each element by itself."""
+    a = {x.name: list(x.ints) for x in pool.attribute}
+    n = len(a["kernel_shape"])
+    strides, pads = a.get("strides", [1] * n), a.get("pads", [0] * 2 * n)
+    return sum((k, s, b, e) != (1, 1, 0, 0) for k, s, b, e in zip(a["kernel_shape"], strides, pads, pads[n:]))
+
+
+def is_window_form(node, need, rank):
+    """A Conv: batch, channels in any order, the image's dims; a pool: its window's dims side by side, the others before them or around. Dims of one element are left out."""
     groups = re.findall(r"\([^)]*\)|\[[^\]]*\]|[^,]+", need)
-    lead = 2 if op == "Conv" else 1
-    return rank is None or len(groups) <= lead + (rank - 2) and not any(g.startswith("(") for g in groups[lead:])
+    if node.op_type == "Conv":
+        return rank is None or len(groups) <= rank and not any(g.startswith("(") for g in groups[2:])
+    sizes = [len(re.findall(r"\[[^\]]*\]|[^,()]+", g)) for g in groups]
+    return len(sizes) <= 3 and moved_over(node) in (sizes if len(sizes) < 3 else sizes[1:2])
 
 
 def check_demand(model, d, on_path):
@@ -318,7 +328,7 @@ def check_demand(model, d, on_path):
             if d["what"] == "fixed" and op in ("Conv", "ConvTranspose") and need[0].isalpha() and tensor in model.rank:
                 right = need.split(", which is ")[0] == ",".join(LETTERS[model.rank[tensor]])
             elif d["what"] == "form" and op in WINDOWS:
-                right = is_window_form(op, need.split(", which is ")[0], model.rank.get(tensor))
+                right = is_window_form(node, need.split(", which is ")[0], model.rank.get(tensor))
             elif d["what"] == "form" and op in NORMS:
                 right = need.endswith(" last")
             elif d["what"] == "form" and op in BLOCKS and not (op in OLD and model.opset < 13):
