@@ -194,6 +194,16 @@ static rl_status run_tiles(rl_call *c, product *v, uint32_t rank, const int64_t 
     return RL_OK;
 }
 
+/* A copy of what goes backwards, for which oneDNN has no description. */
+static void straighten(rl_call *c, rl_tensor *t) {
+    bool back = false;
+    for (uint32_t i = 0; i < t->rank; i++) back |= t->dim[i] > 1 && t->stride[i] < 0;
+    if (!back) return;
+    rl_tensor *copy = rl_call_temp(c, RL_F32, t->rank, t->dim);
+    rl_tensor_move(c->rt, copy, t);
+    *t = *copy;
+}
+
 static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_t *dim, bool *done) {
     const rl_fused *fused = c->step->fused;
     const rl_tensor *in[3 + RL_POSTS] = {&v->a, &v->b, v->bias};
@@ -202,8 +212,12 @@ static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_
     RL_TRY(run_tiles(c, v, rank, dim));
     *done = v->tiled;
     if (*done) return RL_OK;
-    for (uint32_t i = 0; fused && i < fused->npost; i++)
-        if (rl_row_is_binary(fused->post[i].op)) in[n++] = &v->post[i];
+    if (fused) straighten(c, &v->a), straighten(c, &v->b); /* by itself, rl_gemm does as well without copies */
+    for (uint32_t i = 0; fused && i < fused->npost; i++) {
+        if (!rl_row_is_binary(fused->post[i].op)) continue;
+        straighten(c, &v->post[i]);
+        in[n++] = &v->post[i];
+    }
     rl_prim *p = rl_prim_get(c, in, n, &fresh);
     if (p && fresh) {
         rl_making *m = rl_making_start(c, p);

@@ -54,6 +54,17 @@ static rl_status set_op(rl_call *c, const scores *s, const rl_joined_op *o, cons
     return RL_OK;
 }
 
+/* Is each dim of the product one or more of the whole? Otherwise rows of another order are no view. */
+static bool is_finer(const scores *s) {
+    uint32_t k = 0;
+    for (uint32_t i = 0; i + 2 < s->rank; i++) {
+        int64_t n = 1;
+        while (n < s->dim[i] && k + 2 < s->whole_rank) n *= s->whole[k++];
+        if (n != s->dim[i]) return false;
+    }
+    return true;
+}
+
 rl_status rl_joined_read(rl_call *c, const rl_tensor *const *in, rl_attention *a) {
     const rl_joined *j = c->step->joined;
     const rl_tensor *q = in[0], *k = in[1], *v = in[2];
@@ -69,7 +80,7 @@ rl_status rl_joined_read(rl_call *c, const rl_tensor *const *in, rl_attention *a
         return rl_call_fail(c, RL_EMODEL, "the values broadcast the weights");
     for (uint32_t i = 0; i < j->nop; i++) RL_TRY(set_op(c, &s, &j->op[i], in[j->op[i].in], &a->op[i]));
     a->q = spread(c, &s, q), a->k = spread(c, &s, k), a->v = spread(c, &s, v);
-    a->y = *rl_call_make_in(c, 0, q->dtype, rank, dim, rl_order_for(c->step->order, rank));
+    a->y = *rl_call_make_in(c, 0, q->dtype, rank, dim, is_finer(&s) ? rl_order_for(c->step->order, rank) : NULL);
     if (rl_numel(&a->y) == 0) return RL_OK;
     memcpy(s.whole + s.whole_rank - 2, dim + rank - 2, 2 * sizeof *dim);
     rl_tensor y = a->y;

@@ -505,6 +505,33 @@ def emptied():
         check(f"Slice of nothing, {start}:{end}:{step}", run(m, x)[0].shape == (2, 0))
 
 
+def backwards():
+    """Products with something fused, of operands that a Slice turned round; oneDNN has no description of those."""
+    rng = np.random.default_rng(4)
+    x, z, b = (rng.standard_normal(d).astype(np.float32) for d in ((2, 6, 6), (2, 6, 6), (6,)))
+    ends = [numpy_helper.from_array(np.array([k]), name) for name, k in (("start", -1), ("end", -2**31), ("axis", 2), ("step", -1))]
+    turned = h.make_node("Slice", ["z", "start", "end", "axis", "step"], ["r"])
+    for left, right, more in (("r", "x", "b"), ("x", "r", "b"), ("r", "b6", "b"), ("x", "z", "r")):
+        m = model([turned, h.make_node("MatMul", [left, right], ["p"]), h.make_node("Add", ["p", more], ["y"])], [value("x", x.shape), value("z", z.shape)], [value("y", x.shape)],
+                  initializer=[*ends, numpy_helper.from_array(b, "b"), numpy_helper.from_array(z[0], "b6")])
+        of = {"x": x, "z": z, "r": z[:, :, ::-1], "b": b, "b6": z[0]}
+        check(f"{left} times {right}, and {more}", np.allclose(run(m, x, z)[0], of[left] @ of[right] + of[more], atol=1e-4))
+
+
+def merged_scores():
+    """Attention whose scores are seen with batch and heads in one dim, and whose result is read with the heads behind the rows."""
+    x = np.random.default_rng(5).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    mask = np.arange(16, dtype=np.float32).reshape(4, 4) / 8
+    node = h.make_node
+    m = model([node("Transpose", ["x"], ["k"], perm=[0, 1, 3, 2]), node("MatMul", ["x", "k"], ["s"]), node("Reshape", ["s", "one"], ["t"]), node("Add", ["t", "mask"], ["u"]),
+               node("Reshape", ["u", "two"], ["v"]), node("Softmax", ["v"], ["p"]), node("MatMul", ["p", "x"], ["o"]), node("Transpose", ["o"], ["q"], perm=[0, 2, 1, 3]),
+               node("Reshape", ["q", "rows"], ["y"])], [value("x", x.shape)], [value("y", [2, 4, 15])],
+              initializer=[numpy_helper.from_array(np.array(d), name) for name, d in (("one", [6, 4, 4]), ("two", [2, 3, 4, 4]), ("rows", [2, 4, 15]))] + [numpy_helper.from_array(mask, "mask")])
+    p = np.exp(x @ x.transpose(0, 1, 3, 2) + mask)
+    want = (p / p.sum(-1, keepdims=True) @ x).transpose(0, 2, 1, 3).reshape(2, 4, 15)
+    check("attention of scores whose heads are merged", np.allclose(run(m, x)[0], want, atol=1e-4))
+
+
 def odd_padding():
     """What is odd of a ConvTranspose's padding is at the end for SAME_UPPER, else at the beginning, in all opsets."""
     x, w = np.array([[[1, 10]]], np.float32), np.array([[[1, 2]]], np.float32)
@@ -642,7 +669,7 @@ def progress_line():
 def main():
     global PROGRAM
     PROGRAM = common.program(common.arguments(__doc__.splitlines()[0]).parse_args())
-    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, far_below, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, emptied, odd_padding, folds, units, memory, heads, output_files,
+    for f in (random_ops, old_dropout, scans, written_over, tiny_rows, loop_without_runs, gemm, sparse, nested_sequences, regexes, bench_json, bench_json_on_device, powers, far_below, functions, several, extremes, gathers, columns, reductions, not_numbers, suppression, blocks, emptied, backwards, merged_scores, odd_padding, folds, units, memory, heads, output_files,
               same_bytes, verify, progress_line):
         f()
     return check.closing()
