@@ -284,8 +284,9 @@ static rl_status reasons(rl_pass_run *r, rl_explainer *x, bool as_read, rl_expla
     RL_TRY(plan(r, x, &list));
     x->p = r->plan;
     x->first = out->conversion.n;
-    out->unsolved |= is_open(r, rl_plan_chosen(x->p, r->tmp));
-    x->cfg = as_read ? rl_new(r->tmp, uint32_t, x->p->op.n) : rl_plan_chosen(x->p, r->tmp);
+    uint32_t *chosen = rl_plan_chosen(x->p, r->tmp);
+    out->unsolved |= is_open(r, chosen);
+    x->cfg = as_read ? rl_new(r->tmp, uint32_t, x->p->op.n) : chosen;
     name_places(x);
     list_pins(x);
     list_joins(x);

@@ -6,6 +6,7 @@
 #include "fast_conv.h"
 #include "fuse.h"
 #include "kernels_fast.h"
+#include "lines.h"
 #include "panels.h"
 #include "ref_matmul.h"
 #include "scatter.h"
@@ -198,10 +199,7 @@ static rl_status run_tiles(rl_call *c, product *v, uint32_t rank, const int64_t 
 static void straighten(rl_call *c, rl_tensor *t) {
     bool back = false;
     for (uint32_t i = 0; i < t->rank; i++) back |= t->dim[i] > 1 && t->stride[i] < 0;
-    if (!back) return;
-    rl_tensor *copy = rl_call_temp(c, RL_F32, t->rank, t->dim);
-    rl_tensor_move(c->rt, copy, t);
-    *t = *copy;
+    if (back) *t = *rl_dense_as(c, t, RL_F32);
 }
 
 static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_t *dim, bool *done) {

@@ -54,7 +54,7 @@ rl_status rl_gather_nd_by(rl_call *c, rl_gather_fn *fn) {
         g.to.stride[0] *= dim[outer + k];
     }
     for (int64_t k = tail, step = 1; k > 0; step *= g.to.dim[k--]) g.to.stride[k] = step;
-    if (rl_numel(&g.to)) fn(&g);
+    if (n) fn(&g);
     return RL_OK;
 }
 

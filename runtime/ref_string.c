@@ -114,9 +114,10 @@ static size_t put_changed(char *to, const char *s, change how, locale_t l) {
 
 /* n strings changed, as names; all room is there before the locale, as an allocation may not come back. */
 static rl_status change_case(rl_call *c, const rl_str *s, int64_t n, change how, const rl_str **out) {
-    size_t most = 0, at = 0, *size = rl_alloc_array(c->tmp, (size_t)n, sizeof *size);
+    size_t most = 0, at = 0;
     *out = s;
     if (how == KEEP) return RL_OK;
+    size_t *size = rl_alloc_array(c->tmp, (size_t)n, sizeof *size);
     for (int64_t i = 0; i < n; i++) most += 4 * strlen(s[i]);
     char *all = rl_alloc_array(c->tmp, most, 1);
     rl_str *changed = rl_alloc_array(c->tmp, (size_t)n, sizeof *changed);
@@ -140,15 +141,15 @@ rl_status rl_ref_string_normalizer(rl_call *c) {
     const rl_tensor *x = rl_call_dense(c, 0);
     const rl_attr *a = rl_attr_find(c->node, "stopwords");
     bool lower = rl_attr_is(c->node, "case_change_action", "LOWER"), upper = rl_attr_is(c->node, "case_change_action", "UPPER");
-    bool exact = rl_attr_int(c->node, "is_case_sensitive", 0) != 0;
     strings stop = {0}, kept = {0};
     const rl_str *changed, *word, *stopword;
     if (x->rank != 1 && (x->rank != 2 || x->dim[0] != 1)) return rl_call_fail(c, RL_EMODEL, "wants [C] or [1,C]");
     for (uint32_t i = 0; a && a->kind == RL_ATTR_STRINGS && i < a->n; i++)
         rl_push(c->tmp, stop, rl_intern(c->g->ctx, (const char *)a->strings[i].p, a->strings[i].n));
     RL_TRY(change_case(c, rl_data(x), rl_numel(x), lower ? LOWER : upper ? UPPER : KEEP, &changed));
-    RL_TRY(change_case(c, rl_data(x), rl_numel(x), exact ? KEEP : LOWER, &word));
-    RL_TRY(change_case(c, stop.p, stop.n, exact ? KEEP : LOWER, &stopword));
+    change folds = stop.n && !rl_attr_int(c->node, "is_case_sensitive", 0) ? LOWER : KEEP;
+    RL_TRY(change_case(c, rl_data(x), rl_numel(x), folds, &word));
+    RL_TRY(change_case(c, stop.p, stop.n, folds, &stopword));
     for (int64_t i = 0; i < rl_numel(x); i++)
         if (!is_among(word[i], stopword, stop.n)) rl_push(c->tmp, kept, changed[i]);
     int64_t n = RL_MAX(kept.n, 1u); /* nothing left: one empty string */

@@ -33,7 +33,8 @@ static const char *wrong_context(const rl_context *given) {
 
 /* What is wrong with a value, or NULL; 0 is a default. */
 static const char *wrong_value(const rl_options *o) {
-    if (o->context && wrong_context(o->context)) return wrong_context(o->context);
+    const char *wrong = o->context ? wrong_context(o->context) : NULL;
+    if (wrong) return wrong;
     if (!(o->time_limit >= 0 && o->time_limit <= DBL_MAX)) return "rl_options.time_limit is no number of seconds: a finite one above 0, or 0 for the default";
     if (o->max_memory > PTRDIFF_MAX) return "rl_options.max_memory is more than a process can have, or was below 0";
     if (o->threads > RL_MOSTCOUNT) return "rl_options.threads is over 1000000, or was below 0";
