@@ -250,7 +250,7 @@ rl_status rl_gpu_matmul_bytes(rl_call *c) {
     RL_TRY(rl_matmul_dims(c, rl_call_in(c, p->x), rl_call_in(c, p->w), &rank, dim));
     const made *m = made_of(c, p);
     bool rows = !m->zero || any(m->zero, m->n), sums = m->a_zero || zero_comes(c, p), rest = m->scale || rows || sums || makes_floats(c);
-    if ((rows && rank > rl_call_in(c, p->x)->rank) || (sums && !m->sums && !has_sums(rl_call_in(c, p->w), rank, dim)) || rl_window_count(dim, rank) >= INT32_MAX)
+    if ((rows && rank > rl_call_in(c, p->x)->rank) || (sums && !m->sums && !has_sums(rl_call_in(c, p->w), rank, dim)) || rl_product(dim, rank) >= INT32_MAX)
         return rl_call_decline(c);
     RL_TRY(left_of(c, p, &l));
     RL_TRY(operands(c, p, m, l.x, &a, &b));

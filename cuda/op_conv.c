@@ -157,15 +157,15 @@ enum { FEW_CHANNELS = 4 };
  * all of the image, most often of 1 x 1, for which cuDNN takes up to 275 us in float32 (2,048 channels, an H200). */
 static bool takes_patches(const conv *v) {
     const rl_tensor *x = rl_call_in(v->c, 0);
-    int64_t taps = rl_window_count(v->w.kernel, v->w.r);
-    bool few = x->dim[1] <= FEW_CHANNELS && taps > 1, whole = taps == rl_window_count(v->w.in, v->w.r);
+    int64_t taps = rl_product(v->w.kernel, v->w.r);
+    bool few = x->dim[1] <= FEW_CHANNELS && taps > 1, whole = taps == rl_product(v->w.in, v->w.r);
     if (v->transposed || v->group != 1 || v->c->step->native || !(few || whole)) return false;
-    if (whole && rl_window_count(v->w.out, v->w.r) != 1) return false;
+    if (whole && rl_product(v->w.out, v->w.r) != 1) return false;
     for (uint32_t i = 0; i < v->w.r; i++)
         if ((v->w.kernel[i] != v->w.stride[i] && !whole) || (v->w.dilation[i] != 1 && v->w.kernel[i] != 1) || v->w.before[i]
             || (v->w.out[i] - 1) * v->w.stride[i] + v->w.kernel[i] > v->w.in[i])
             return false;
-    return v->dim[0] * rl_window_count(v->w.out, v->w.r) * x->dim[1] * rl_window_count(v->w.kernel, v->w.r) < INT32_MAX;
+    return v->dim[0] * rl_product(v->w.out, v->w.r) * x->dim[1] * rl_product(v->w.kernel, v->w.r) < INT32_MAX;
 }
 
 /* x by patches: [N, places..., C, window...], which is [N * places, C * window]. */
@@ -184,7 +184,7 @@ static const rl_tensor *patches_of(const conv *v, const rl_tensor *x) {
 /* One move, where patches do not lie so already, and one product, whose rows are what lies channels-last. */
 static rl_status by_patches(conv *v) {
     rl_call *c = v->c;
-    int64_t perm[RL_RANK], taps = rl_window_count(v->w.kernel, v->w.r);
+    int64_t perm[RL_RANK], taps = rl_product(v->w.kernel, v->w.r);
     if (!rl_gpu_posts_of(c, v->dim, rl_call_in(c, 0)->rank, &v->posts)) return rl_call_decline(c);
     const rl_tensor *x = patches_of(v, rl_call_here(c, 0));
     v->y = rl_call_make_in(c, 0, x->dtype, 2 + v->w.r, v->dim, rl_gpu_last_order(2 + v->w.r, perm));
@@ -215,7 +215,7 @@ static bool takes_products(const conv *v) {
 static rl_status by_products(conv *v) {
     rl_call *c = v->c;
     const rl_tensor *x = rl_call_here(c, 0);
-    int64_t places = rl_window_count(v->w.out, v->w.r), in[] = {x->dim[0], x->dim[1], places}, out[] = {x->dim[0], v->dim[1], places};
+    int64_t places = rl_product(v->w.out, v->w.r), in[] = {x->dim[0], x->dim[1], places}, out[] = {x->dim[0], v->dim[1], places};
     rl_tensor a, b, to;
     if (!rl_gpu_posts_of(c, v->dim, x->rank, &v->posts)) return rl_call_decline(c);
     v->y = rl_call_make(c, 0, x->dtype, x->rank, v->dim);
@@ -280,7 +280,7 @@ rl_status rl_gpu_conv(rl_call *c) {
     v.dim[1] = k->dim[0];
     memcpy(v.dim + 2, v.w.out, v.w.r * sizeof *v.dim);
     RL_TRY(rl_call_dims(c, x->rank, v.dim));
-    if (rl_window_count(v.dim, x->rank) >= INT32_MAX || rl_window_count(v.w.kernel, v.w.r) == 0 || v.group < 1) return rl_call_decline(c);
+    if (rl_product(v.dim, x->rank) >= INT32_MAX || rl_product(v.w.kernel, v.w.r) == 0 || v.group < 1) return rl_call_decline(c);
     if (rl_call_in(c, 2) && rl_call_in(c, 2)->dim[0] != v.dim[1]) return rl_call_decline(c);
     return run_conv(&v);
 }
@@ -295,7 +295,7 @@ rl_status rl_gpu_conv_transpose(rl_call *c) {
     v.dim[1] = k->dim[1] * v.group;
     memcpy(v.dim + 2, v.w.in, v.w.r * sizeof *v.dim);
     RL_TRY(rl_call_dims(c, x->rank, v.dim));
-    if (rl_window_count(v.dim, x->rank) >= INT32_MAX || rl_window_count(v.w.kernel, v.w.r) == 0) return rl_call_decline(c);
+    if (rl_product(v.dim, x->rank) >= INT32_MAX || rl_product(v.w.kernel, v.w.r) == 0) return rl_call_decline(c);
     if (rl_call_in(c, 2) && rl_call_in(c, 2)->dim[0] != v.dim[1]) return rl_call_decline(c);
     return run_conv(&v);
 }

@@ -205,7 +205,7 @@ rl_status rl_gpu_conv_bytes(rl_call *c) {
     dim[0] = x.dim[0], dim[1] = w->dim[0];
     memcpy(dim + 2, win.out, win.r * sizeof *dim);
     RL_TRY(rl_call_dims(c, x.rank, dim));
-    if (group < 1 || rl_window_count(dim, x.rank) >= INT32_MAX || rl_window_count(dim, x.rank) == 0 || rl_numel(&x) == 0) return rl_call_decline(c);
+    if (group < 1 || rl_product(dim, x.rank) >= INT32_MAX || rl_product(dim, x.rank) == 0 || rl_numel(&x) == 0) return rl_call_decline(c);
     if (v.native && v.native->nout != dim[1]) return rl_call_fail(c, RL_EMODEL, "the output is not as the plan says");
     v.k = shape_of(&x, w, &win, group);
     read_x(&v);

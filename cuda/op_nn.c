@@ -78,7 +78,7 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     memcpy(dim, x->dim, sizeof dim);
     memcpy(dim + 2, w.out, w.r * sizeof *dim);
     RL_TRY(rl_call_dims(c, x->rank, dim));
-    if (rl_window_count(dim, x->rank) >= INT32_MAX || rl_window_count(w.kernel, w.r) == 0) return rl_call_decline(c);
+    if (rl_product(dim, x->rank) >= INT32_MAX || rl_product(w.kernel, w.r) == 0) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     bool last = rl_is_channels_last(x);
     int64_t perm[RL_RANK];
@@ -86,7 +86,7 @@ rl_status rl_gpu_op_pool(rl_call *c) {
     if (rl_numel(y) == 0) return RL_OK;
     rl_loops outer = {.rank = last ? 1 : 2, .noperand = 2, .dim = {dim[0], dim[1]}, .step = {{y->stride[0], y->stride[1]}, {x->stride[0], x->stride[1]}}};
     rl_p_pool p = {.to = rl_data(y), .from = rl_data(x), .count = (uint32_t)rl_numel(y), .op = (uint32_t)c->arg, .r = w.r,
-                   .taps = (uint32_t)rl_window_count(w.kernel, w.r), .channels = rl_divisor_of(last ? (uint32_t)dim[1] : 1), .to_c = y->stride[1],
+                   .taps = (uint32_t)rl_product(w.kernel, w.r), .channels = rl_divisor_of(last ? (uint32_t)dim[1] : 1), .to_c = y->stride[1],
                    .from_c = x->stride[1], .outer = rl_walk_of(&outer, 0)};
     p.count_pad = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     for (uint32_t i = 0; i < w.r; i++) {
@@ -265,7 +265,7 @@ static rl_status resize_by_axis(rl_call *c, const rl_resize_axis *axis, const rl
         if (axis[i].same) continue;
         memcpy(dim, now->dim, sizeof dim);
         dim[i] = axis[i].out;
-        if (rl_window_count(dim, now->rank) >= INT32_MAX) return rl_call_decline(c); /* between two axes there may be more than before and after */
+        if (rl_product(dim, now->rank) >= INT32_MAX) return rl_call_decline(c); /* between two axes there may be more than before and after */
         rl_tensor *next = rl_call_temp(c, now->dtype, now->rank, dim);
         RL_TRY(resize(c, axis, &(resized){1, {i}}, now, next));
         now = next;
@@ -304,7 +304,7 @@ rl_status rl_gpu_op_resize(rl_call *c) {
     RL_TRY(rl_resize_read(c, &r));
     RL_TRY(rl_resize_sizes_of(c, &r, x, &s));
     RL_TRY(rl_call_dims(c, x->rank, s.out));
-    if (rl_window_count(s.out, x->rank) >= INT32_MAX || rl_window_count(s.out, x->rank) == 0) return rl_call_decline(c);
+    if (rl_product(s.out, x->rank) >= INT32_MAX || rl_product(s.out, x->rank) == 0) return rl_call_decline(c);
     for (uint32_t i = 0; i < x->rank; i++) {
         RL_TRY(rl_resize_plan(c, &r, x->dim[i], s.out[i], s.scale[i], s.from[i], s.to[i], &axis[i]));
         if (axis[i].outside || axis[i].out * axis[i].ntap >= INT32_MAX / 4) return rl_call_decline(c);

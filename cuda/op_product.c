@@ -10,12 +10,6 @@
 #include "libs.h"
 #include "posts.h"
 
-static int64_t count_of(const int64_t *dim, uint32_t rank) {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < rank; i++) n *= dim[i];
-    return n;
-}
-
 typedef struct { rl_call *c; rl_gpu_kernel k; rl_dtype type, made; rl_p_matmul p; uint32_t size; rl_gpu_posts posts; bool joined; } product;
 
 /* ---- few rows ---- */
@@ -139,7 +133,7 @@ rl_status rl_gpu_op_matmul(rl_call *c) {
     if (!takes(rl_call_in(c, 0), rl_call_in(c, 1))) return rl_call_decline(c);
     rl_tensor a = side_of(c, rl_call_in(c, 0), "transA", "transBatchA"), b = side_of(c, rl_call_in(c, 1), "transB", "transBatchB");
     RL_TRY(rl_matmul_dims(c, &a, &b, &rank, dim));
-    if (count_of(dim, rank) >= INT32_MAX) return rl_call_decline(c);
+    if (rl_product(dim, rank) >= INT32_MAX) return rl_call_decline(c);
     if (!rl_gpu_posts_of(c, dim, rank, &j.posts) || !rl_gpu_columns(c, 1, 0, &w, &bias)) return rl_call_decline(c);
     a = side_of(c, rl_call_here(c, 0), "transA", "transBatchA"), b = side_of(c, w, "transB", "transBatchB");
     bool rows = a.rank > 1 && b.rank > 2; /* batches of matrices: rows lie where they are wanted */

@@ -16,7 +16,7 @@
 
 /* ---- the problem, in exact costs ---- */
 
-static uint32_t bits_of(double x) {
+uint32_t rl_bits_of(double x) {
     uint32_t n = 0;
     while (x >= 1) {
         x /= 2;
@@ -35,9 +35,9 @@ static rl_bound_scale scale_of(const rl_plan *p, rl_least was, bool bytes_first)
     }
     s.unit = RL_MAX(s.unit, 1);
     double pairs = 4.0 * p->cls.n + 4.0 * p->op.n;
-    uint32_t count = bits_of(pairs), bytes = bits_of((double)was.count * (double)most / (double)s.unit + 1);
-    s.up = bytes_first ? bits_of((double)was.count + 1) : bytes;
-    uint32_t width = bytes_first ? bits_of(pairs * (double)most / (double)s.unit) + s.up : bytes + count;
+    uint32_t count = rl_bits_of(pairs), bytes = rl_bits_of((double)was.count * (double)most / (double)s.unit + 1);
+    s.up = bytes_first ? rl_bits_of((double)was.count + 1) : bytes;
+    uint32_t width = bytes_first ? rl_bits_of(pairs * (double)most / (double)s.unit) + s.up : bytes + count;
     if (width > 61) {
         s.exact = false;
         s.unit <<= RL_MIN(width - 61, 40u);

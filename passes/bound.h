@@ -7,6 +7,9 @@
 /* price, not NULL: costs are times, and [component] what a conversion costs beside its time; as rl_least.count. */
 typedef struct { int64_t unit; uint32_t up; bool bytes_first, exact; const int64_t *price; } rl_bound_scale;
 
+/* As many bits as the whole part of x >= 0 has. */
+uint32_t rl_bits_of(double x);
+
 /* The op's configurations as the solver has them; value is in mem. */
 rl_choice rl_op_choice(const rl_oplegal *op, const int64_t *cost, rl_arena *mem);
 

@@ -53,12 +53,6 @@ struct rl_calls {
 
 /* ---- who calls whom ---- */
 
-static bool has_bodies(const rl_nodeinfo *n) {
-    for (uint32_t i = 0; i < n->nattr; i++)
-        if (n->attr[i].graph) return true;
-    return false;
-}
-
 /* Adds `by` to the number of each function that g calls; ready, if not NULL, gets those that come to 0. */
 typedef struct {
     uint32_t *p, n;
@@ -163,7 +157,7 @@ static void find_calls(const rl_calls *c, const rl_graph *g, bool every, rl_aren
     for (uint32_t k = 0, first = !every; k < g->order.n; k++) {
         const rl_nodeinfo *n = rl_nod(g, g->order.p[k]);
         uint32_t f = rl_callee(&c->callees, n);
-        if (f == RL_NONE && !has_bodies(n)) continue;
+        if (f == RL_NONE && !rl_has_body(n)) continue;
         if (first) dead = rl_dead_nodes(g, mem); /* most graphs have no call */
         first = 0;
         if (dead && dead[g->order.p[k].i]) continue;

@@ -8,36 +8,33 @@
  * them once there are tokens, so labels are drafted where they are freed after legal. */
 #include "plan.h"
 
-static void put(rl_text *t, const void *p, size_t n) { rl_put_bytes(t, p, n); }
-static void put_number(rl_text *t, int64_t x) { put(t, &x, sizeof x); }
-
 static void put_forms(const rl_oplegal *op, rl_text *t) {
     for (uint32_t i = 0; i < op->ntoken; i++) {
         const rl_label *l = &op->label[op->token[i].label];
-        put_number(t, (int64_t)l->role << 32 | l->group);
-        put(t, op->token[i].natom, op->noperand);
-        for (uint32_t o = 0; o < op->noperand; o++) put(t, op->token[i].atom[o], op->token[i].natom[o]);
+        rl_put_number(t, (int64_t)l->role << 32 | l->group);
+        rl_put_bytes(t, op->token[i].natom, op->noperand);
+        for (uint32_t o = 0; o < op->noperand; o++) rl_put_bytes(t, op->token[i].atom[o], op->token[i].natom[o]);
     }
     for (uint32_t k = 0; k < op->nform; k++) {
         const rl_form *x = &op->form[k];
-        put_number(t, (int64_t)x->kind << 32 | x->cost);
-        put_number(t, (int64_t)(uintptr_t)x->run);
-        put(t, x->group, op->ntoken);
-        put(t, x->seq, op->noperand * sizeof *x->seq);
-        put(t, x->start, sizeof x->start);
-        put(t, x->member, x->start[RL_MAXGROUP]);
+        rl_put_number(t, (int64_t)x->kind << 32 | x->cost);
+        rl_put_number(t, (int64_t)(uintptr_t)x->run);
+        rl_put_bytes(t, x->group, op->ntoken);
+        rl_put_bytes(t, x->seq, op->noperand * sizeof *x->seq);
+        rl_put_bytes(t, x->start, sizeof x->start);
+        rl_put_bytes(t, x->member, x->start[RL_MAXGROUP]);
     }
 }
 
 static void put_looks(const rl_oplegal *op, rl_text *t) {
-    put_number(t, (int64_t)op->noperand << 32 | op->nlabel);
-    put_number(t, (int64_t)op->ntoken << 32 | op->nform);
-    for (uint32_t o = 0; o < op->noperand; o++) put(t, &op->operand[o].pin, sizeof op->operand[o].pin);
+    rl_put_number(t, (int64_t)op->noperand << 32 | op->nlabel);
+    rl_put_number(t, (int64_t)op->ntoken << 32 | op->nform);
+    for (uint32_t o = 0; o < op->noperand; o++) rl_put_bytes(t, &op->operand[o].pin, sizeof op->operand[o].pin);
     for (uint32_t l = 0; l < op->nlabel; l++) {
-        put_number(t, (int64_t)op->label[l].role << 32 | op->label[l].group);
-        put(t, op->label[l].dim, op->noperand * sizeof *op->label[l].dim);
+        rl_put_number(t, (int64_t)op->label[l].role << 32 | op->label[l].group);
+        rl_put_bytes(t, op->label[l].dim, op->noperand * sizeof *op->label[l].dim);
     }
-    for (uint32_t i = 0; i < op->ntoken; i++) put(t, &op->token[i].label, sizeof op->token[i].label);
+    for (uint32_t i = 0; i < op->ntoken; i++) rl_put_bytes(t, &op->token[i].label, sizeof op->token[i].label);
     put_forms(op, t);
 }
 

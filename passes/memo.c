@@ -31,34 +31,31 @@ struct rl_memo {
 
 /* ---- looks ---- */
 
-static void put(rl_text *t, const void *p, size_t n) { rl_put_bytes(t, p, n); }
-static void put_number(rl_text *t, int64_t x) { put(t, &x, sizeof x); }
-
 static void put_operand(const rl_plan *p, const rl_oplegal *op, uint32_t o, rl_text *t) {
     const rl_operand *x = &op->operand[o];
     const rl_member *m = &p->member[x->tensor.i];
     uint32_t same = 0; /* the first pin on its class */
     while (same < o && !(op->operand[same].pin && op->operand[same].cls == x->cls)) same++;
-    put_number(t, (int64_t)x->slot << 32 | x->body);
-    put_number(t, (int64_t)((uint64_t)(x->pin ? same : RL_NONE) << 32 | m->natom << 1 | x->out));
-    put(t, m->seq, m->natom);
+    rl_put_number(t, (int64_t)x->slot << 32 | x->body);
+    rl_put_number(t, (int64_t)((uint64_t)(x->pin ? same : RL_NONE) << 32 | m->natom << 1 | x->out));
+    rl_put_bytes(t, m->seq, m->natom);
 }
 
 static void put_charges(const rl_oplegal *op, rl_text *out) {
     const rl_charges *x = op->charges;
-    put_number(out, (int64_t)x->rule << 32 | x->tenths);
-    if (x->form) put(out, x->form, x->nform * sizeof *x->form);
-    else put(out, x->marked, op->ntoken);
+    rl_put_number(out, (int64_t)x->rule << 32 | x->tenths);
+    if (x->form) rl_put_bytes(out, x->form, x->nform * sizeof *x->form);
+    else rl_put_bytes(out, x->marked, op->ntoken);
 }
 
 /* Everything that configurations and their charges depend on, but for the orders known of the classes. */
 static void put_op(const rl_plan *p, const rl_oplegal *op, rl_text *out) {
-    put_number(out, op->node.i == RL_NONE ? -1 - (int64_t)op->demand : (int64_t)rl_nod(p->g, op->node)->op);
-    put_number(out, (int64_t)op->ntoken << 32 | op->nform << 16 | op->noperand);
+    rl_put_number(out, op->node.i == RL_NONE ? -1 - (int64_t)op->demand : (int64_t)rl_nod(p->g, op->node)->op);
+    rl_put_number(out, (int64_t)op->ntoken << 32 | op->nform << 16 | op->noperand);
     if (op->charges) put_charges(op, out);
     for (uint32_t o = 0; o < op->noperand; o++) put_operand(p, op, o, out);
-    put_number(out, (int64_t)(uintptr_t)op->token); /* alike: the same (legal_share.c) */
-    put_number(out, (int64_t)(uintptr_t)op->form);
+    rl_put_number(out, (int64_t)(uintptr_t)op->token); /* alike: the same (legal_share.c) */
+    rl_put_number(out, (int64_t)(uintptr_t)op->form);
 }
 
 uint32_t rl_memo_looks(rl_memo *m, uint32_t op) {

@@ -5,19 +5,13 @@
 
 enum { LONGEST = 1 << 14 }; /* bytes of what is remembered: tables can be large */
 
-static void put(rl_move_memo *m, const void *p, size_t n) {
-    rl_put_bytes(&m->key, p, n);
-}
-
-static void put_number(rl_move_memo *m, int64_t x) {
-    put(m, &x, sizeof x);
-}
+static void put_number(rl_move_memo *m, int64_t x) { rl_put_number(&m->key, x); }
 
 static void put_value(rl_move_memo *m, const rl_graph *g, rl_value v) {
     const rl_valinfo *x = rl_val(g, v);
     put_number(m, x->dtype);
     put_number(m, x->rank);
-    if (x->rank != RL_NORANK && x->rank) put(m, x->dim, x->rank * sizeof *x->dim);
+    if (x->rank != RL_NORANK && x->rank) rl_put_bytes(&m->key, x->dim, x->rank * sizeof *x->dim);
 }
 
 static void put_map(rl_move_memo *m, const rl_map *map) {
@@ -29,7 +23,7 @@ static void put_map(rl_move_memo *m, const rl_map *map) {
         put_number(m, d->size);
         put_number(m, d->scale);
         put_number(m, d->tab ? 0 : d->sign);
-        if (d->tab) put(m, d->tab, (size_t)d->size * sizeof *d->tab);
+        if (d->tab) rl_put_bytes(&m->key, d->tab, (size_t)d->size * sizeof *d->tab);
     }
 }
 
@@ -39,11 +33,11 @@ bool rl_move_is_hopeless(rl_move_memo *m, const rl_moved *v, bool plain) {
     put_value(m, v->g, v->x);
     put_value(m, v->g, v->y);
     put_number(m, rl_form_keeps_name(v->g, v->y));
-    put(m, &v->old, sizeof v->old);
+    rl_put_bytes(&m->key, &v->old, sizeof v->old);
     put_map(m, &v->map);
     for (uint32_t i = 0; i < v->nview; i++) {
         put_number(m, v->view[i].rank);
-        if (v->view[i].rank) put(m, v->view[i].dim, v->view[i].rank * sizeof *v->view[i].dim);
+        if (v->view[i].rank) rl_put_bytes(&m->key, v->view[i].dim, v->view[i].rank * sizeof *v->view[i].dim);
     }
     uint64_t h = rl_hash_bytes(m->key.p, m->key.n);
     for (uint32_t i; (i = rl_hash_get(&m->index, h)) != RL_NONE; h++)

@@ -6,12 +6,6 @@
 
 #define MOST_TIE 100 /* what a charge counts for at most where it only decides among equals */
 
-static int64_t bits_of(double x) {
-    int64_t b = 0;
-    while (x >= 1) { x /= 2; b++; }
-    return b;
-}
-
 /* Costs are compared within a component only, and no choice of interest has more conversions than the model as it stands: that is
  * how far bytes may grow before they reach the count, and the ops' own ones before they reach the bytes.  Where 60 bits are too few,
  * bytes are rounded. */
@@ -36,16 +30,16 @@ rl_scale rl_scale_of(const rl_plan *p, bool bytes_first) {
     }
     rl_arena_free(&tmp);
     double all = bytes_first ? (double)bytes * p->cls.n : 4.0 * (p->cls.n + p->op.n);
-    rl_scale s = {.unit = unit, .bytes_first = bytes_first, .target = p->target, .nop_bits = bits_of((double)nop) + 1};
-    s.conversion = bits_of((double)(bytes_first ? count : bytes));
-    s.byte_shift = RL_MAX(0, bits_of(all) + s.conversion + s.nop_bits - 60);
+    rl_scale s = {.unit = unit, .bytes_first = bytes_first, .target = p->target, .nop_bits = rl_bits_of((double)nop) + 1};
+    s.conversion = rl_bits_of((double)(bytes_first ? count : bytes));
+    s.byte_shift = RL_MAX(0, rl_bits_of(all) + s.conversion + s.nop_bits - 60);
     if (!bytes_first) s.conversion = RL_MAX(0, s.conversion - s.byte_shift);
     return s;
 }
 
 rl_scale rl_time_scale(const rl_plan *p, int64_t dearer) {
     double total = 1;
-    rl_scale s = {.by_time = true, .dearer = dearer, .nop_bits = bits_of(8.0 * p->op.n + 1) + 1, .target = p->target};
+    rl_scale s = {.by_time = true, .dearer = dearer, .nop_bits = rl_bits_of(8.0 * p->op.n + 1) + 1, .target = p->target};
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
         int64_t most = 0;
@@ -53,7 +47,7 @@ rl_scale rl_time_scale(const rl_plan *p, int64_t dearer) {
         total += (double)most * (double)rl_charge_unit(p, op);
         for (uint32_t o = 0; o < op->noperand; o++) total += (double)rl_move_time(p, op->operand[o].cls) + (double)dearer;
     }
-    s.byte_shift = RL_MAX(0, bits_of(total) + s.nop_bits - 60);
+    s.byte_shift = RL_MAX(0, rl_bits_of(total) + s.nop_bits - 60);
     return s;
 }
 

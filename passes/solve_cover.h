@@ -21,6 +21,9 @@ typedef struct {
     uint32_t *orig; /* [ncfg] the configuration of the rl_choice */
 } rl_bundle;
 
+/* The set of configuration c. */
+static inline uint32_t *rl_bundle_set(const rl_bundle *b, uint32_t c) { return b->elem + (size_t)c * b->width; }
+
 typedef struct rl_cover {
     uint32_t nop, nelem, nval;
     rl_bundle *op;

@@ -40,12 +40,8 @@ typedef struct {
     struct { uint32_t *elem, *image, *open, n; } now; /* the configuration that an image is looked for; open: value of an element that may still be mapped */
 } folder;
 
-static const uint32_t *set_of(const rl_bundle *b, uint32_t c) {
-    return b->elem + (size_t)c * b->width;
-}
-
 static bool holds(const rl_bundle *b, uint32_t c, uint32_t e) {
-    const uint32_t *s = set_of(b, c);
+    const uint32_t *s = rl_bundle_set(b, c);
     for (uint32_t i = 0; i < b->width; i++)
         if (s[i] == e) return true;
     return false;
@@ -94,7 +90,7 @@ static void add_pair(const folder *f, pairset *set, uint32_t e, uint32_t d) {
 
 /* Is d among the images of the elements of configuration c? */
 static bool covers(const folder *f, const rl_bundle *b, uint32_t c, uint32_t d) {
-    const uint32_t *s = set_of(b, c);
+    const uint32_t *s = rl_bundle_set(b, c);
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++)
         if (f->map[s[i]] == d) return true;
     return false;
@@ -102,7 +98,7 @@ static bool covers(const folder *f, const rl_bundle *b, uint32_t c, uint32_t d) 
 
 /* The element of c that could be mapped to d, given that c2 is to be the image of c; RL_NONE if there is none. */
 static uint32_t preimage(const folder *f, const rl_bundle *b, uint32_t c, uint32_t c2, uint32_t d) {
-    const uint32_t *s = set_of(b, c);
+    const uint32_t *s = rl_bundle_set(b, c);
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
         uint32_t e = s[i];
         if (f->p->value[e] == f->p->value[d] && f->map[e] == e && !f->target[e] && !holds(b, c2, e) && !has_pair(f, &f->hopeless, e, d)) return e;
@@ -112,7 +108,7 @@ static uint32_t preimage(const folder *f, const rl_bundle *b, uint32_t c, uint32
 
 /* What distance asks about configuration c. */
 static void look_at(folder *f, const rl_bundle *b, uint32_t c) {
-    const uint32_t *s = set_of(b, c);
+    const uint32_t *s = rl_bundle_set(b, c);
     f->now.n = 0;
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
         uint32_t e = s[i], k = f->now.n++;
@@ -137,7 +133,7 @@ static bool has_preimage(const folder *f, const rl_bundle *b, uint32_t c2, uint3
 /* How many more elements must be mapped for c2 to be the image of the configuration looked at; RL_NONE if it cannot be, or if that is not
  * below least. */
 static uint32_t distance(const folder *f, const rl_bundle *b, uint32_t c2, uint32_t least) {
-    const uint32_t *s = set_of(b, c2);
+    const uint32_t *s = rl_bundle_set(b, c2);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
         uint32_t d = s[i];
@@ -186,7 +182,7 @@ static bool find_image(folder *f, uint32_t i, uint32_t op, uint32_t c, const spa
         if (n < least) least = n, best = c2;
     }
     if (best == RL_NONE) return false;
-    for (const uint32_t *d = set_of(b, best), *end = d + b->width; d < end && *d != RL_NONE; d++) {
+    for (const uint32_t *d = rl_bundle_set(b, best), *end = d + b->width; d < end && *d != RL_NONE; d++) {
         if (covers(f, b, c, *d)) continue;
         uint32_t e = preimage(f, b, c, best, *d);
         if (e == RL_NONE) return false;
@@ -199,7 +195,7 @@ static bool find_image(folder *f, uint32_t i, uint32_t op, uint32_t c, const spa
 
 /* Does configuration c hold an element of an earlier fold? */
 static bool is_gone(const folder *f, uint32_t op, uint32_t c) {
-    const uint32_t *s = set_of(&f->p->op[op], c);
+    const uint32_t *s = rl_bundle_set(&f->p->op[op], c);
     for (uint32_t i = 0; i < f->p->op[op].width && s[i] != RL_NONE; i++)
         if (f->folded[s[i]]) return true;
     return false;
@@ -207,7 +203,7 @@ static bool is_gone(const folder *f, uint32_t op, uint32_t c) {
 
 /* Could c2 be the image of c, if x goes to y, and everything else where it may? */
 static bool could_be_image(const folder *f, const rl_bundle *b, uint32_t c, uint32_t c2, uint32_t x, uint32_t y) {
-    const uint32_t *from = set_of(b, c), *to = set_of(b, c2);
+    const uint32_t *from = rl_bundle_set(b, c), *to = rl_bundle_set(b, c2);
     for (uint32_t i = 0; i < b->width && to[i] != RL_NONE; i++) {
         uint32_t d = to[i];
         if (f->folded[d]) return false;
@@ -298,7 +294,7 @@ static void index_op(rl_arena *mem, folder *f, uint32_t op, uint32_t *slot, uint
     }
     beg[n] = at;
     for (uint32_t c = b->ncfg; c-- > 0;) {
-        const uint32_t *s = set_of(b, c);
+        const uint32_t *s = rl_bundle_set(b, c);
         for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) hold[--beg[slot[s[i]] - 1]] = c;
     }
     for (uint32_t k = 0; k < n; k++) {
@@ -348,7 +344,7 @@ static void drop_folded(folder *f) {
         rl_bundle *b = &f->p->op[o];
         uint32_t n = 0;
         for (uint32_t c = 0; c < b->ncfg; c++) {
-            const uint32_t *s = set_of(b, c);
+            const uint32_t *s = rl_bundle_set(b, c);
             bool gone = false;
             for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) gone |= f->map[s[i]] != s[i];
             if (gone) continue;

@@ -29,10 +29,6 @@ typedef struct {
     bool plain;                 /* leave what is dominated */
 } reducer;
 
-static const uint32_t *set_of(const rl_bundle *b, uint32_t c) {
-    return b->elem + (size_t)c * b->width;
-}
-
 /* ---- index of one op ---- */
 
 static void clear_index(reducer *r) {
@@ -62,7 +58,7 @@ static void index_op(reducer *r, const rl_bundle *b) {
     for (uint32_t k = 0; k < r->nlocal; k++) at = r->beg[k] += at;
     r->beg[r->nlocal] = at;
     for (uint32_t c = b->ncfg; c-- > 0;) {
-        const uint32_t *s = set_of(b, c);
+        const uint32_t *s = rl_bundle_set(b, c);
         for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) r->list[--r->beg[r->slot[s[i]] - 1]] = c;
     }
 }
@@ -105,7 +101,7 @@ static void keep_alive(reducer *r, rl_bundle *b) {
     for (uint32_t c = 0; c < b->ncfg; c++) {
         if (r->dead[c]) continue;
         if (n != c) {
-            memcpy(b->elem + (size_t)n * b->width, set_of(b, c), b->width * sizeof(uint32_t));
+            memcpy(b->elem + (size_t)n * b->width, rl_bundle_set(b, c), b->width * sizeof(uint32_t));
             b->cost[n] = b->cost[c];
             b->orig[n] = b->orig[c];
         }
@@ -122,8 +118,8 @@ static bool drop_equal(reducer *r, rl_bundle *b) {
     size_t bytes = b->width * sizeof(uint32_t);
     for (uint32_t c = 0; c < b->ncfg; c++) {
         r->dead[c] = false;
-        uint32_t i = (uint32_t)rl_hash_bytes(set_of(b, c), bytes) & mask;
-        while (r->table[i] && !rl_same_bytes(set_of(b, r->table[i] - 1), set_of(b, c), bytes)) i = (i + 1) & mask;
+        uint32_t i = (uint32_t)rl_hash_bytes(rl_bundle_set(b, c), bytes) & mask;
+        while (r->table[i] && !rl_same_bytes(rl_bundle_set(b, r->table[i] - 1), rl_bundle_set(b, c), bytes)) i = (i + 1) & mask;
         uint32_t old = r->table[i];
         if (old && b->cost[old - 1] <= b->cost[c]) {
             r->dead[c] = true;
@@ -142,7 +138,7 @@ static bool may_dominate(const reducer *r, const rl_bundle *b) {
     int64_t lo = INT64_MAX, hi = 0, wmin = INT64_MAX;
     uint32_t size = RL_NONE;
     for (uint32_t c = 0; c < b->ncfg; c++) {
-        const uint32_t *s = set_of(b, c);
+        const uint32_t *s = rl_bundle_set(b, c);
         uint32_t n = 0;
         for (; n < b->width && s[n] != RL_NONE; n++) wmin = RL_MIN(wmin, r->p->weight[s[n]]);
         if (size == RL_NONE) size = n;
@@ -155,7 +151,7 @@ static bool may_dominate(const reducer *r, const rl_bundle *b) {
 
 /* Is configuration c dominated by one that shares an element with it? */
 static bool dominated(reducer *r, const rl_bundle *b, uint32_t c) {
-    const uint32_t *s = set_of(b, c);
+    const uint32_t *s = rl_bundle_set(b, c);
     uint32_t n = 0;
     bool found = false;
     for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) {
@@ -179,7 +175,7 @@ static bool drop_dominated(reducer *r, rl_bundle *b) {
     index_op(r, b);
     uint32_t best = 0, ndead = 0;
     for (uint32_t c = 0; c < b->ncfg; c++) {
-        const uint32_t *s = set_of(b, c);
+        const uint32_t *s = rl_bundle_set(b, c);
         r->full[c] = b->cost[c];
         for (uint32_t i = 0; i < b->width && s[i] != RL_NONE; i++) r->full[c] += r->p->weight[s[i]];
         if (r->full[c] < r->full[best]) best = c;

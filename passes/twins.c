@@ -23,8 +23,7 @@ typedef struct {
     struct { struct first { uint32_t comp, ncls, *cls; const char *key; size_t n; } *p; uint32_t n, cap; } all;
 } finder;
 
-static void put(finder *f, const void *p, size_t n) { rl_put_bytes(&f->key, p, n); }
-static void put_number(finder *f, int64_t x) { put(f, &x, sizeof x); }
+static void put_number(finder *f, int64_t x) { rl_put_number(&f->key, x); }
 
 /* ---- the key ---- */
 
@@ -36,7 +35,7 @@ static bool names_matmul(const rl_plan *p, const rl_oplegal *op) {
 static void put_member(finder *f, const rl_oplegal *op, const rl_operand *x) {
     const rl_member *m = &f->p->member[x->tensor.i];
     put_number(f, m->natom << 3 | (rl_same(x->tensor, f->p->cls.p[x->cls].first) ? 4 : 0) | (x->out ? 2 : 0) | (op->node.i == RL_NONE));
-    put(f, m->seq, m->natom);
+    rl_put_bytes(&f->key, m->seq, m->natom);
 }
 
 static void put_class(finder *f, uint32_t c) {

@@ -5,7 +5,7 @@
 
 #include "panels.h"
 
-enum { LANES = 16, SCORES = 48 * 1024 /* of a block, about */, LEAST = 24, MOST = 96 /* rows of a block */ };
+enum { SCORES = 48 * 1024 /* of a block, about */, LEAST = 24, MOST = 96 /* rows of a block */ };
 
 typedef struct {
     const rl_attention *a;
@@ -22,18 +22,14 @@ typedef struct {
     float *k, *v, *q, *s, *y, *by, *row;
 } desk;
 
-static int64_t padded(int64_t n) {
-    return (n + LANES - 1) / LANES * LANES;
-}
-
 static desk desk_of(const work *w, float *p) {
     desk t = {.k = p};
     t.v = t.k + w->d * w->np;
     t.q = t.v + w->n * w->wp;
-    t.s = t.q + w->block * padded(w->d);
+    t.s = t.q + w->block * rl_panel_padded(w->d);
     t.y = t.s + w->block * w->np;
     t.by = t.y + w->block * w->wp;
-    t.row = t.by + padded(w->block);
+    t.row = t.by + rl_panel_padded(w->block);
     return t;
 }
 
@@ -160,7 +156,7 @@ void rl_attention_run(rl_rt *rt, const rl_attention *a) {
               .w = a->v.dim[rank - 1]};
     for (uint32_t i = 0; i + 2 < rank; i++) w.heads *= a->q.dim[i];
     if (w.heads * w.m * w.w == 0) return;
-    w.np = padded(w.n), w.wp = padded(w.w), w.block = block_rows(w.m, w.np);
+    w.np = rl_panel_padded(w.n), w.wp = rl_panel_padded(w.w), w.block = block_rows(w.m, w.np);
     double volume = (double)w.heads * (double)w.m * (double)w.n * (double)(w.d + w.w);
     w.nworker = volume > 1e5 ? rl_pool_size(rt->pool) : 1;
     int64_t blocks = (w.m + w.block - 1) / w.block;
@@ -170,7 +166,7 @@ void rl_attention_run(rl_rt *rt, const rl_attention *a) {
     w.cut = (blocks + w.cuts - 1) / w.cuts * w.block;
     w.cuts = (w.m + w.cut - 1) / w.cut;
     w.nworker = RL_MIN(w.nworker, w.heads * w.cuts);
-    w.nroom = w.d * w.np + w.n * w.wp + w.block * (padded(w.d) + w.np + w.wp) + padded(w.block) + padded(w.n);
+    w.nroom = w.d * w.np + w.n * w.wp + w.block * (rl_panel_padded(w.d) + w.np + w.wp) + rl_panel_padded(w.block) + rl_panel_padded(w.n);
     rl_tensor room = rl_tensor_new(rt, RL_F32, 1, (int64_t[]){w.nworker * w.nroom});
     w.room = rl_data(&room);
     rl_parallel(rt, w.nworker, 1, run_worker, &w);

@@ -121,13 +121,13 @@ static rl_range_fn *direct_of(rl_dtype t) {
 static void flatten(rl_window *w) {
     for (uint32_t i = 0; i < w->r; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->before[i] || w->after[i]) return;
-    w->in[0] = w->out[0] = rl_window_count(w->in, w->r);
+    w->in[0] = w->out[0] = rl_product(w->in, w->r);
     w->r = 1;
 }
 
 void rl_conv(rl_call *c, const rl_window *w, int64_t group, const rl_tensor *x, const rl_tensor *k, const rl_tensor *y) {
     if (rl_numel(y) == 0 || rl_numel(x) == 0 || rl_numel(k) == 0) return;
-    conv v = {.w = *w, .c = k->dim[1], .m = k->dim[0] / group, .in = rl_window_count(w->in, w->r), .out = rl_window_count(w->out, w->r),
+    conv v = {.w = *w, .c = k->dim[1], .m = k->dim[0] / group, .in = rl_product(w->in, w->r), .out = rl_product(w->out, w->r),
               .x = rl_data(x), .k = rl_data(k), .y = rl_data(y), .type = y->dtype, .group = group};
     flatten(&v.w);
     v.taps = rl_taps_of(c->tmp, &v.w);
@@ -164,6 +164,6 @@ static rl_range_fn *back_of(rl_dtype t) {
 
 void rl_conv_back(rl_call *c, const rl_window *w, int64_t nplane, const void *cols, const rl_tensor *y) {
     rl_taps taps = rl_taps_of(c->tmp, w);
-    back b = {w, &taps, rl_window_count(w->in, w->r), rl_window_count(w->out, w->r), cols, rl_data(y)};
+    back b = {w, &taps, rl_product(w->in, w->r), rl_product(w->out, w->r), cols, rl_data(y)};
     if (b.in && b.out) rl_parallel(c->rt, nplane, RL_MAX(1, 65536 / RL_MAX(b.out * taps.n, 1)), back_of(y->dtype), &b);
 }

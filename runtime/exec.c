@@ -359,9 +359,7 @@ bool rl_node_draws(const rl_nodeinfo *n) {
 
 /* Of tensors only, and of a node that always does the same. */
 static bool can_fold(const rl_exec *x, const rl_step *s) {
-    if (rl_node_draws(s->info) || *s->info->domain) return false;
-    for (uint32_t i = 0; i < s->info->nattr; i++)
-        if (s->info->attr[i].graph) return false;
+    if (rl_node_draws(s->info) || *s->info->domain || rl_has_body(s->info)) return false;
     for (uint32_t i = 0; i < s->info->nin; i++)
         if (rl_has(s->info->in[i]) && x->constant[s->info->in[i].i].kind != RL_TENSOR) return false;
     return true;

@@ -47,7 +47,7 @@ const rl_tensor *rl_conv_scaled(rl_call *c, const rl_convolution *v) {
     rl_tensor *k = rl_call_passing(c, v->k->rank, v->k->dim);
     move_weights(c, v, k);
     float *x = rl_data(k);
-    int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), n = k->dim[1], per = k->dim[0] / v->group;
+    int64_t taps = rl_product(k->dim + 2, k->rank - 2), n = k->dim[1], per = k->dim[0] / v->group;
     for (int64_t i = 0; fused && fused->scale && i < k->dim[0]; i++)
         for (int64_t j = 0; j < n; j++)
             for (int64_t t = 0; t < taps; t++) x[(i * n + j) * taps + t] *= fused->scale[v->back ? i / per * n + j : output_at(c, v, i)];
@@ -276,7 +276,7 @@ static bool are_f32(const rl_call *c) {
 }
 
 /* Nothing of the input or the output: only the reference kernel knows what that gives. */
-static bool is_empty(const rl_convolution *v) { return !rl_numel(v->x) || !rl_numel(v->k) || !rl_window_count(v->dim, 2 + v->w.r); }
+static bool is_empty(const rl_convolution *v) { return !rl_numel(v->x) || !rl_numel(v->k) || !rl_product(v->dim, 2 + v->w.r); }
 
 rl_status rl_fast_conv(rl_call *c) {
     rl_convolution v = {.group = 1};
@@ -342,7 +342,7 @@ rl_status rl_fast_conv_pieces(rl_call *c) {
         RL_TRY(read_conv(c, &v, &known));
     }
     if (!known || !rl_conv_set_window(&v)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
-    if (!rl_window_count(v.dim, 2 + v.w.r)) {
+    if (!rl_product(v.dim, 2 + v.w.r)) {
         rl_conv_output(c, RL_F32, &v);
         return RL_OK;
     }
@@ -363,7 +363,7 @@ rl_status rl_fast_conv_fold(rl_call *c) {
     if (are_f32(c) && v.x->rank == 4) RL_TRY(read_conv(c, &v, &known));
     if (!known || !rl_conv_set_window(&v) || v.dim[1] % (b * b)) return rl_call_fail(c, RL_EMODEL, "its input is not as the graph says");
     const int64_t dim[] = {v.dim[0], v.dim[1] / b / b, v.dim[2] * b, v.dim[3] * b};
-    if (!rl_window_count(dim, 4)) {
+    if (!rl_product(dim, 4)) {
         make_output(c, RL_F32, 4, dim);
         return RL_OK;
     }

@@ -19,7 +19,7 @@ static bool is_depthwise(const rl_convolution *v) {
 }
 
 static int64_t taps_of(const rl_convolution *v) {
-    return rl_window_count(v->k->dim + 2, v->k->rank - 2);
+    return rl_product(v->k->dim + 2, v->k->rank - 2);
 }
 
 /* Channels side by side in a tensor of the output's dims, or of one spatial dim less where v is lifted. */
@@ -92,12 +92,12 @@ static bool is_all_edges(const rl_convolution *v) {
         int64_t reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
         whole *= RL_MAX((int64_t)0, (v->w.in[i] - reach) / v->w.stride[i] + 1);
     }
-    return taps_of(v) >= LARGE_WINDOW && 5 * whole < 2 * rl_window_count(v->dim + 2, v->w.r);
+    return taps_of(v) >= LARGE_WINDOW && 5 * whole < 2 * rl_product(v->dim + 2, v->w.r);
 }
 
 /* One pixel: a matrix times a vector, which is read once. */
 static bool is_one_pixel(const rl_convolution *v) {
-    return v->dim[0] * rl_window_count(v->dim + 2, v->w.r) == 1;
+    return v->dim[0] * rl_product(v->dim + 2, v->w.r) == 1;
 }
 
 /* ---- a direct convolution of it ---- */
@@ -131,7 +131,7 @@ static rl_direct shape_of(const rl_convolution *v) {
 
 bool rl_direct_better(const rl_call *c, const rl_convolution *v) {
     if (rl_direct_loops_of(RL_ISA_BEST)->isa == RL_ISA_PLAIN) return false;
-    if (v->back && (rl_numel(v->k) <= BLOCKS_MOST || v->dim[0] * rl_window_count(v->w.out, v->w.r) <= BLOCKS_PIXELS)) return true;
+    if (v->back && (rl_numel(v->k) <= BLOCKS_MOST || v->dim[0] * rl_product(v->w.out, v->w.r) <= BLOCKS_PIXELS)) return true;
     if (v->back) return has_gaps(c, v);
     if (v->pieces || has_slow_post(c->step->fused) || has_gaps(c, v)) return true;
     return is_depthwise(v) ? !is_all_edges(v) : is_one_pixel(v) || (lies_last(v->x) && shape_of(v).winograd);
@@ -276,7 +276,7 @@ bool rl_direct_takes_gaps(const rl_exec *x, const rl_step *s) {
     if (!back && fn != rl_fast_conv && fn != rl_fast_conv_pieces && fn != rl_fast_conv_fold) return false;
     if (s->native || n->nin < 2 || !rl_has(n->in[1])) return false;
     const rl_tensor *k = &x->constant[n->in[1].i];
-    if (k->kind != RL_TENSOR || k->rank < 3 || (!back && rl_window_count(k->dim + 2, k->rank - 2) > RL_DIRECT_TAPS)) return false;
+    if (k->kind != RL_TENSOR || k->rank < 3 || (!back && rl_product(k->dim + 2, k->rank - 2) > RL_DIRECT_TAPS)) return false;
     if (rl_has(rl_in(n, 2)) && x->constant[n->in[2].i].kind != RL_TENSOR) return false;
     for (uint32_t i = 0; back && s->fused && i < s->fused->npost; i++)
         if (rl_row_is_binary(s->fused->post[i].op)) return false;
@@ -290,7 +290,7 @@ bool rl_direct_takes_pieces(const rl_exec *x, const rl_step *s, bool shuffled) {
     const rl_nodeinfo *n = s->info;
     if (rl_direct_loops_of(RL_ISA_BEST)->isa == RL_ISA_PLAIN || !rl_direct_takes_gaps(x, s)) return false;
     const rl_tensor *k = &x->constant[n->in[1].i], *b = rl_has(rl_in(n, 2)) ? &x->constant[n->in[2].i] : NULL;
-    int64_t taps = rl_window_count(k->dim + 2, k->rank - 2), least = winograd_least();
+    int64_t taps = rl_product(k->dim + 2, k->rank - 2), least = winograd_least();
     for (uint32_t i = 0; s->fused && i < s->fused->npost; i++)
         if (rl_row_is_binary(s->fused->post[i].op)) return false;
     if (k->rank < 4 || k->dtype != RL_F32 || (b && (b->dtype != RL_F32 || b->rank != 1 || b->dim[0] != k->dim[0]))) return false;

@@ -197,9 +197,7 @@ static rl_status run_tiles(rl_call *c, product *v, uint32_t rank, const int64_t 
 
 /* A copy of what goes backwards, for which oneDNN has no description. */
 static void straighten(rl_call *c, rl_tensor *t) {
-    bool back = false;
-    for (uint32_t i = 0; i < t->rank; i++) back |= t->dim[i] > 1 && t->stride[i] < 0;
-    if (back) *t = *rl_dense_as(c, t, RL_F32);
+    if (rl_goes_back(t)) *t = *rl_dense_as(c, t, RL_F32);
 }
 
 static rl_status try_product(rl_call *c, product *v, uint32_t rank, const int64_t *dim, bool *done) {
@@ -246,7 +244,7 @@ static rl_status unfused(const rl_call *c, rl_kernel_fn *reference, rl_call *cal
 
 /* No elements to multiply: none to give, or sums of nothing. */
 static rl_status empty(rl_call *c, rl_kernel_fn *reference, uint32_t rank, const int64_t *dim) {
-    if (!c->step->fused || rl_window_count(dim, rank)) return unfused(c, reference, c);
+    if (!c->step->fused || rl_product(dim, rank)) return unfused(c, reference, c);
     rl_call_make(c, 0, RL_F32, rank, dim);
     return RL_OK;
 }

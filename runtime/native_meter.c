@@ -58,7 +58,7 @@ static uint32_t burst_of(const rl_rt *rt) {
 /* ---- costs without a measurement ---- */
 
 static int64_t bytes_of(const rl_tensor *t) {
-    return t && t->kind == RL_TENSOR ? rl_numel(t) * rl_elem_bits(t->dtype) / 8 : 0;
+    return t && t->kind == RL_TENSOR ? (int64_t)rl_bytes_of(t->dtype, rl_numel(t)) : 0;
 }
 
 /* How many times as long a convolution takes as channels-last, and anything else as it does there. */

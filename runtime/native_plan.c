@@ -52,7 +52,7 @@ void rl_native_machine(rl_rt *rt, rl_text *t) {
         rl_put(t, ", oneDNN %d.%d.%d", v->major, v->minor, v->patch);
     }
     uint32_t n = rt->pool ? rl_pool_size(rt->pool) : 1;
-    rl_put(t, ", %u thread%s", n, n == 1 ? "" : "s");
+    rl_put(t, ", %u thread%s", n, rl_plural(n));
 }
 
 /* ---- which graph ---- */

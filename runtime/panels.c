@@ -5,25 +5,20 @@
 
 enum {
     WIDEST = 64,
-    LANES = 16,
     AT_ONCE = 96 /* rows of a */,
     DEPTH = 512 /* of k: a panel's part stays in the second cache */,
     WORK = 1 << 18 /* products for a thread */
 };
 
-static int64_t padded(int64_t n) {
-    return (n + LANES - 1) / LANES * LANES;
-}
-
 int64_t rl_panels_count(int64_t n, int64_t k) {
-    return padded(n) * k;
+    return rl_panel_padded(n) * k;
 }
 
 rl_panels rl_panels_pack(const rl_rows *rows, const float *b, int64_t n, int64_t k, int64_t by_k, int64_t by_n,
                          float *room) {
     rl_panels made = {rows, room, n, k};
     for (int64_t j = 0; j < n; j += rows->width) {
-        int64_t columns = RL_MIN(rows->width, n - j), width = padded(columns);
+        int64_t columns = RL_MIN(rows->width, n - j), width = rl_panel_padded(columns);
         rl_nest move = {
             .to = room, .from = b + j * by_n, .bits = 32, .n = 2, .loop = {{k, width, by_k}, {columns, 1, by_n}}};
         if (columns < width) memset(room, 0, (size_t)(width * k) * sizeof *room);
@@ -36,7 +31,7 @@ rl_panels rl_panels_pack(const rl_rows *rows, const float *b, int64_t n, int64_t
 void rl_panels_scale(const rl_panels *b, float by, const float *scale, float *to) {
     if (by == 1 && !scale) return;
     for (int64_t j = 0; j < b->n; j += b->rows->width) {
-        int64_t columns = RL_MIN(b->rows->width, b->n - j), width = padded(columns);
+        int64_t columns = RL_MIN(b->rows->width, b->n - j), width = rl_panel_padded(columns);
         for (int64_t i = 0; i < b->k; i++)
             for (int64_t k = 0; k < columns; k++)
                 to[j * b->k + i * width + k] = b->p[j * b->k + i * width + k] * by * (scale ? scale[j + k] : 1);
@@ -53,7 +48,7 @@ typedef struct {
 static void one_panel(const work *w, int64_t i, int64_t m, int64_t j, float *y, int64_t ym, const float *start,
                       int64_t sm) {
     const rl_panels *b = w->b;
-    int64_t width = padded(RL_MIN(b->rows->width, b->n - j)), pieces = RL_MAX((b->k + DEPTH - 1) / DEPTH, 1),
+    int64_t width = rl_panel_padded(RL_MIN(b->rows->width, b->n - j)), pieces = RL_MAX((b->k + DEPTH - 1) / DEPTH, 1),
             depth = (b->k + pieces - 1) / pieces;
     for (int64_t k = 0; k < b->k || k == 0; k += depth) {
         const float *a = w->p->a + i * w->p->am + k;
@@ -99,7 +94,7 @@ static void run_tasks(void *arg, int64_t from, int64_t to) {
                 scattered_panel(w, i, m, j, n);
                 continue;
             }
-            if (n % LANES)
+            if (n % RL_PANEL_LANES)
                 last_panel(w, i, m, j, y, start, sm);
             else
                 one_panel(w, i, m, j, y, p->ym, start, sm);

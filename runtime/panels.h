@@ -13,6 +13,9 @@
 #include "rows.h"
 #include "rt.h"
 
+enum { RL_PANEL_LANES = 16 }; /* floats of a vector */
+static inline int64_t rl_panel_padded(int64_t n) { return (n + RL_PANEL_LANES - 1) / RL_PANEL_LANES * RL_PANEL_LANES; }
+
 typedef struct {
     const rl_rows *rows;
     const float *p;

@@ -142,12 +142,6 @@ static trait step_trait(const planner *a, const rl_step *s, const rl_nodeinfo *n
     return has ? trait_of(k) : FRESH;
 }
 
-static bool has_body(const rl_nodeinfo *n) {
-    for (uint32_t k = 0; k < n->nattr; k++)
-        if (n->attr[k].graph) return true;
-    return false;
-}
-
 /* ---- Concat in place ---- */
 
 /* Where each input of this Concat begins; false where a dim is not known. */
@@ -200,7 +194,7 @@ static void plan_step(planner *a, uint32_t i) {
     const rl_nodeinfo *n = s->info;
     trait t = step_trait(a, s, n);
     rl_tensor view;
-    if (has_body(n)) return; /* what a body makes lies where the body put it */
+    if (rl_has_body(n)) return; /* what a body makes lies where the body put it */
     for (uint32_t k = 0; k < n->nout; k++) {
         rl_value v = n->out[k];
         bool shares = (t == VIEW || t == RESHAPED) && (k == 0 || rl_step_fn(s) == rl_ref_split);
@@ -310,7 +304,7 @@ static uint32_t block_with(rl_memplan *p, const rl_call *c, uint32_t k, uint32_t
 void rl_plan_note(const rl_exec *x, const rl_call *c, uint32_t step) {
     rl_memplan *p = x->plan;
     if (!p || p->exact || p->whole || x->rt->device) return;
-    for (uint32_t k = 0; k < c->nout && !has_body(c->node); k++) {
+    for (uint32_t k = 0; k < c->nout && !rl_has_body(c->node); k++) {
         const rl_tensor *y = &c->out[k];
         if (rl_has(c->node->out[k]) && p->seen_of[c->node->out[k].i] != RL_NONE) continue; /* a Concat whose pieces were seen */
         if (!rl_has(c->node->out[k]) || y->kind != RL_TENSOR || y->mem->borrowed || !rl_dtype_bits(y->dtype) || !rl_numel(y)) continue;

@@ -31,9 +31,7 @@ static void run_side_by_side(const rl_call *c, const rl_tensor *x, lines *l, rl_
 
 /* Of a dense tensor of x's dims. */
 static int64_t step_of(const rl_tensor *x, uint32_t axis) {
-    int64_t n = 1;
-    for (uint32_t i = axis + 1; i < x->rank; i++) n *= x->dim[i];
-    return n;
+    return rl_product(x->dim + axis + 1, x->rank - axis - 1);
 }
 
 /* ---- ArgMax, ArgMin ---- */

@@ -66,7 +66,7 @@ rl_status rl_ref_conv_transpose(rl_call *c) {
     if (x->rank < 3 || k->rank != x->rank || group < 1 || x->dim[1] != k->dim[0] || k->dim[0] % group)
         return rl_call_fail(c, RL_EMODEL, "input and weights do not fit");
     RL_TRY(rl_conv_transpose_window(c, x, k->dim + 2, &w));
-    int64_t m = k->dim[1], ch = k->dim[0] / group, taps = rl_window_count(w.kernel, w.r), small = rl_window_count(w.out, w.r);
+    int64_t m = k->dim[1], ch = k->dim[0] / group, taps = rl_product(w.kernel, w.r), small = rl_product(w.out, w.r);
     RL_TRY(rl_call_dims(c, 2, (int64_t[]){m, group}));
     RL_TRY(make_dims(c, x->dim[0], m * group, w.r, w.in, dim));
     rl_tensor *y = rl_wide_make(c, 0, type, t, x->rank, dim), one = *y;
@@ -111,8 +111,8 @@ rl_status rl_ref_col2im(rl_call *c) {
         w.out[i] = room < 0 ? 0 : room / w.stride[i] + 1;
     }
     RL_TRY(rl_call_dims(c, r, w.out));
-    int64_t taps = rl_window_count(block, r);
-    if (taps == 0 || x->dim[1] % taps || rl_window_count(w.out, r) != x->dim[2])
+    int64_t taps = rl_product(block, r);
+    if (taps == 0 || x->dim[1] % taps || rl_product(w.out, r) != x->dim[2])
         return rl_call_fail(c, RL_EMODEL, "columns of %lld by %lld are not the blocks of the image", (long long)x->dim[1], (long long)x->dim[2]);
     RL_TRY(make_dims(c, x->dim[0], x->dim[1] / taps, r, image, dim));
     rl_tensor *y = rl_wide_make(c, 0, type, t, r + 2, dim);
@@ -189,7 +189,7 @@ rl_status rl_ref_deform_conv(rl_call *c) {
     RL_TRY(make_dims(c, x->dim[0], k->dim[0], d.w.r, d.w.out, dim));
     rl_tensor *y = rl_wide_make(c, 0, rl_call_in(c, 0)->dtype, RL_F64, x->rank, dim);
     RL_TRY(rl_conv_bias(c, rl_call_as(c, 3, RL_F64), y));
-    d.c = x->dim[1], d.in = rl_window_count(d.w.in, d.w.r), d.out = rl_window_count(d.w.out, d.w.r);
+    d.c = x->dim[1], d.in = rl_product(d.w.in, d.w.r), d.out = rl_product(d.w.out, d.w.r);
     RL_TRY(rl_call_dims(c, 3, (int64_t[]){d.c, d.taps.n, d.out}));
     rl_tensor *cols = rl_call_temp(c, RL_F64, 3, (int64_t[]){d.c, d.taps.n, d.out});
     int64_t m = k->dim[0] / group, depth = k->dim[1] * d.taps.n, *at = rl_new(c->tmp, int64_t, 3 * group);

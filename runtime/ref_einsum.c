@@ -126,19 +126,13 @@ static rl_tensor arrange(const term *t, const int *label, uint32_t n, const int6
     return x;
 }
 
-static int64_t product_of(const int64_t *dim, uint32_t n) {
-    int64_t m = 1;
-    for (uint32_t i = 0; i < n; i++) m = rl_mul(m, dim[i]);
-    return m;
-}
-
 /* As a[batch, rows, inner] or b[batch, inner, columns]; a copy where the labels of a group do not lie one after the other. */
 static rl_tensor as_matrices(rl_call *c, const rl_tensor *x, const uint32_t *group) {
     int64_t dim[3];
     uint32_t at = 0;
     rl_tensor y;
     for (uint32_t i = 0; i < 3; i++) {
-        dim[i] = product_of(x->dim + at, group[i]);
+        dim[i] = rl_product(x->dim + at, group[i]);
         at += group[i];
     }
     if (rl_view_reshape(x, 3, dim, &y)) return y;

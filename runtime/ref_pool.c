@@ -86,7 +86,7 @@ ROWS(f64, double, fabs, pow)
 
 /* How many taps of each window count: those in the tensor, and with count_include_pad those in its padding. */
 static const double *counts(rl_call *c, const rl_window *w) {
-    int64_t n = rl_window_count(w->out, w->r), *of[RL_RANK];
+    int64_t n = rl_product(w->out, w->r), *of[RL_RANK];
     bool pads = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     double *count = rl_new(c->tmp, double, n);
     for (uint32_t i = 0; i < w->r; i++) {
@@ -141,7 +141,7 @@ rl_status rl_ref_pool(rl_call *c) {
     if (c->arg == RL_POOL_MAX && rl_call_wants(c, 1)) p.index = rl_data(rl_call_make(c, 1, RL_I64, x->rank, dim));
     if (rl_numel(y)) {
         p.taps = rl_taps_of(c->tmp, &p.w);
-        p.in = rl_window_count(p.w.in, p.w.r), p.out = rl_window_count(p.w.out, p.w.r);
+        p.in = rl_product(p.w.in, p.w.r), p.out = rl_product(p.w.out, p.w.r);
         if (c->arg == RL_POOL_AVERAGE) p.count = counts(c, &p.w);
         p.x = rl_data(x), p.y = rl_data(y);
         rl_parallel(c->rt, dim[0] * dim[1], RL_MAX(1, 32768 / RL_MAX(p.out * p.taps.n, 1)), t == RL_F32 ? planes_f32 : planes_f64, &p);
@@ -160,7 +160,7 @@ rl_status rl_ref_global_pool(rl_call *c) {
     if (x->rank < 2 || !(p.p > 0)) return rl_call_fail(c, RL_EMODEL, "rank %u, p %g", x->rank, p.p);
     for (uint32_t i = 0; i < x->rank; i++) dim[i] = i < 2 ? x->dim[i] : 1;
     rl_tensor *y = rl_wide_make(c, 0, type, t, x->rank, dim);
-    p.in = rl_window_count(x->dim + 2, x->rank - 2), p.x = rl_data(x), p.y = rl_data(y);
+    p.in = rl_product(x->dim + 2, x->rank - 2), p.x = rl_data(x), p.y = rl_data(y);
     rl_parallel(c->rt, rl_numel(y), RL_MAX(1, 32768 / RL_MAX(p.in, 1)), t == RL_F32 ? whole_f32 : whole_f64, &p);
     rl_wide_done(c, 0, y);
     return RL_OK;

@@ -107,12 +107,6 @@ static void add_dim(dims *d, int64_t n, int64_t stride) {
     d->stride[d->n++] = stride;
 }
 
-static int64_t product(const dims *d, uint32_t n) {
-    int64_t m = 1;
-    for (uint32_t i = 0; i < n; i++) m *= d->dim[i];
-    return m;
-}
-
 /* The place of element k, row-major, of the first n dims. */
 static int64_t place(const dims *d, uint32_t n, int64_t k) {
     int64_t at = 0;
@@ -168,7 +162,7 @@ static const void *load(const reduction *r, numbers *buffer, int64_t at, int64_t
 static void pass_rows(const reduction *r, step s, int64_t at, int64_t n, numbers *sum, const double *shift) {
     const dims *d = &r->reduced;
     uint32_t last = d->n - 1;
-    int64_t outer = product(d, last), len = d->dim[last], step_in = d->stride[last], most = r->direct && step_in == 1 ? len : TILE;
+    int64_t outer = rl_product(d->dim, last), len = d->dim[last], step_in = d->stride[last], most = r->direct && step_in == 1 ? len : TILE;
     int64_t kept_stride = r->kept.n ? r->kept.stride[r->kept.n - 1] : 0;
     for (int64_t j = 0; j < n; j++) {
         numbers lane, buffer;
@@ -260,12 +254,12 @@ static void choose_types(reduction *r) {
 
 static void run(rl_rt *rt, reduction *r, const bool *is_reduced) {
     for (uint32_t i = 0; i < r->x->rank; i++) add_dim(is_reduced[i] ? &r->reduced : &r->kept, r->x->dim[i], r->x->stride[i]);
-    r->count = product(&r->reduced, r->reduced.n);
+    r->count = rl_product(r->reduced.dim, r->reduced.n);
     if (r->reduced.n == 0) r->reduced = (dims){1, {1}, {1}};
     smallest_last(&r->reduced);
     uint32_t k = r->kept.n;
     r->by_row = k == 0 || size_of(r->reduced.stride[r->reduced.n - 1]) < size_of(r->kept.stride[k - 1]);
-    int64_t len = k ? r->kept.dim[k - 1] : 1, rows = k ? product(&r->kept, k - 1) : 1;
+    int64_t len = k ? r->kept.dim[k - 1] : 1, rows = k ? rl_product(r->kept.dim, k - 1) : 1;
     r->tiles = (len + TILE - 1) / TILE;
     choose_types(r);
     rl_parallel(rt, rows * r->tiles, RL_MAX(1, 16384 / (RL_MIN(len, (int64_t)TILE) * RL_MAX(r->count, 1))), do_tiles, r);

@@ -73,6 +73,12 @@ typedef struct rl_tensor {
     int64_t stride[RL_RANK]; /* elements */
 } rl_tensor;
 
+/* Of n dims, at most INT64_MAX. */
+static inline int64_t rl_product(const int64_t *dim, uint32_t n) {
+    int64_t all = 1;
+    for (uint32_t i = 0; i < n; i++) all = rl_mul(all, dim[i]);
+    return all;
+}
 int64_t rl_numel(const rl_tensor *t);
 size_t rl_bytes_of(rl_dtype t, int64_t numel); /* whole bytes; a string is one pointer */
 uint32_t rl_elem_bits(rl_dtype t);             /* rl_dtype_bits, but of a string the pointer's */
@@ -84,6 +90,7 @@ static inline void *rl_data(const rl_tensor *t) {
 static inline bool rl_is_true(const rl_tensor *t, int64_t i) {
     return ((const uint8_t *)rl_data(t))[i] != 0;
 }
+bool rl_goes_back(const rl_tensor *t);         /* along some dim: oneDNN has no description of that */
 bool rl_is_dense(const rl_tensor *t);          /* row-major without gaps, from a whole byte on */
 bool rl_same_dims(const rl_tensor *a, const rl_tensor *b);
 

@@ -311,7 +311,7 @@ static rl_status verify_runs(comparison *c) {
     bool stops = s != RL_OK && k >= runs && *c->at == RL_AT_FIRST; /* sizes made of nan, say: that is the model's affair */
     if (s != RL_OK && !stops) return s;
     for (uint32_t i = 0; i < 2; i++) rl_device_report(c->x[i], c->out);
-    rl_put(c->out, "same outputs in %u run%s%s\n", k, k == 1 ? "" : "s", stops ? "; with corner values the original stops" : "");
+    rl_put(c->out, "same outputs in %u run%s%s\n", k, rl_plural(k), stops ? "; with corner values the original stops" : "");
     return RL_OK;
 }
 

@@ -40,10 +40,9 @@ static uint32_t first_of_sizes(const rl_nodeinfo *n) {
     }
 }
 
-static bool has_body(const rl_nodeinfo *n) {
-    for (uint32_t i = 0; i < n->nattr; i++)
-        if (n->attr[i].graph) return true;
-    return n->ncap;
+/* Bodies in a list of graphs are not read, but what they capture is. */
+static bool may_have_body(const rl_nodeinfo *n) {
+    return rl_has_body(n) || n->ncap;
 }
 
 /* An op of another domain may do anything, but what is_of_dims knows of it. */
@@ -56,7 +55,7 @@ static rl_hangs hangs_of(const rl_graph *g, const rl_nodeinfo *n, const rl_hangs
         any.content |= of[n->in[i].i].content, any.dims |= of[n->in[i].i].dims;
         sizes |= i >= first && of[n->in[i].i].content;
     }
-    if (has_body(n)) return (rl_hangs){true, true};
+    if (may_have_body(n)) return (rl_hangs){true, true};
     bool asks = rl_op_class(n->op) == RL_SHAPE, draws = rl_node_draws(n) || rl_op_may_train(g, n) || *n->domain;
     return (rl_hangs){draws || any.dims || (any.content && !asks), any.dims || sizes || (draws && first == 0)};
 }
@@ -79,7 +78,7 @@ static rl_hangs *find_hangs(const rl_exec *x, rl_arena *tmp) {
 }
 
 static bool settles(const rl_exec *x, const rl_step *s, const rl_hangs *of) {
-    bool all = !s->native && !has_body(s->info), any = false;
+    bool all = !s->native && !may_have_body(s->info), any = false;
     for (uint32_t k = 0; k < s->info->nout && all; k++) {
         rl_value v = s->info->out[k];
         if (!rl_has(v)) continue;
@@ -108,11 +107,9 @@ static size_t span_of(const rl_tensor *t) {
     uint32_t bits = t->kind == RL_TENSOR ? rl_dtype_bits(t->dtype) : 0;
     int64_t last = 0;
     if (!bits || bits % 8) return SIZE_MAX;
-    for (uint32_t i = 0; i < t->rank; i++) {
-        if (t->dim[i] == 0) return 0;
-        if (t->dim[i] > 1 && t->stride[i] < 0) return SIZE_MAX;
-        if (t->dim[i] > 1) last += (t->dim[i] - 1) * t->stride[i];
-    }
+    if (!rl_numel(t)) return 0;
+    if (rl_goes_back(t)) return SIZE_MAX;
+    for (uint32_t i = 0; i < t->rank; i++) last += (t->dim[i] - 1) * t->stride[i];
     return (size_t)(last + 1) * bits / 8;
 }
 

@@ -10,9 +10,13 @@ uint32_t rl_elem_bits(rl_dtype t) {
 }
 
 int64_t rl_numel(const rl_tensor *t) {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < t->rank; i++) n = rl_mul(n, t->dim[i]);
-    return n;
+    return rl_product(t->dim, t->rank);
+}
+
+bool rl_goes_back(const rl_tensor *t) {
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] > 1 && t->stride[i] < 0) return true;
+    return false;
 }
 
 size_t rl_bytes_of(rl_dtype t, int64_t numel) {

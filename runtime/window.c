@@ -42,10 +42,6 @@ rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_wind
     return RL_OK;
 }
 
-static int64_t floor_div(int64_t a, int64_t b) {
-    return a / b - (a % b < 0);
-}
-
 /* The output's size of dim i, and its pads where auto_pad says. */
 static int64_t slide(rl_window *w, uint32_t i, rl_autopad padding, bool ceils) {
     int64_t s = w->stride[i], reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
@@ -56,7 +52,7 @@ static int64_t slide(rl_window *w, uint32_t i, rl_autopad padding, bool ceils) {
         return out;
     }
     int64_t room = w->in[i] + w->before[i] + w->after[i] - reach;
-    int64_t out = (ceils ? -floor_div(-room, s) : floor_div(room, s)) + 1;
+    int64_t out = (ceils ? -rl_floor_div(-room, s) : rl_floor_div(room, s)) + 1;
     if (ceils && out > 1 && (out - 1) * s >= w->in[i] + w->before[i]) out--; /* the last window must begin before the end padding */
     return out;
 }
@@ -76,7 +72,7 @@ rl_status rl_window_read(rl_call *c, const rl_tensor *x, const int64_t *kernel, 
 
 rl_taps rl_taps_of(rl_arena *mem, const rl_window *w) {
     uint32_t r = w->r, last = r - 1;
-    rl_taps t = {.n = rl_window_count(w->kernel, r), .step = w->stride[last]};
+    rl_taps t = {.n = rl_product(w->kernel, r), .step = w->stride[last]};
     t.index = rl_new(mem, int64_t, t.n * r);
     t.from = rl_new(mem, int64_t, t.n);
     t.to = rl_new(mem, int64_t, t.n);
@@ -84,8 +80,8 @@ rl_taps rl_taps_of(rl_arena *mem, const rl_window *w) {
         int64_t left = k, s = w->stride[last];
         for (uint32_t i = r; i-- > 0; left /= w->kernel[i]) t.index[k * r + i] = left % w->kernel[i];
         int64_t shift = w->before[last] - t.index[k * r + last] * w->dilation[last]; /* output j reads j*s - shift */
-        t.from[k] = RL_MAX(-floor_div(-shift, s), 0);
-        t.to[k] = RL_MIN(floor_div(w->in[last] - 1 + shift, s) + 1, w->out[last]);
+        t.from[k] = RL_MAX(-rl_floor_div(-shift, s), 0);
+        t.to[k] = RL_MIN(rl_floor_div(w->in[last] - 1 + shift, s) + 1, w->out[last]);
     }
     return t;
 }

@@ -27,12 +27,6 @@ rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_wind
 /* All of it for input x, [N, C, spatial...]: the output's dims too, by auto_pad and ceil_mode. */
 rl_status rl_window_read(rl_call *c, const rl_tensor *x, const int64_t *kernel, rl_window *w);
 
-static inline int64_t rl_window_count(const int64_t *dim, uint32_t r) {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < r; i++) n *= dim[i];
-    return n;
-}
-
 /* The taps of a kernel in order, and which outputs of a row each reaches. */
 typedef struct {
     int64_t n, step;    /* step: of the input from one output of a row to the next */

@@ -6,11 +6,7 @@
 #include "panels.h"
 
 enum { N = RL_AXIS_N, D = RL_AXIS_D, H = RL_AXIS_H, W = RL_AXIS_W };
-enum { LANES = 16, SIDE = 4, PLACES = SIDE * SIDE, OUT = 2, TAPS = 3, ROWS = 24 /* that products like */, LEVEL2 = 1 << 16 /* floats of the room */ };
-
-static int64_t padded(int64_t n) {
-    return (n + LANES - 1) / LANES * LANES;
-}
+enum { SIDE = 4, PLACES = SIDE * SIDE, OUT = 2, TAPS = 3, ROWS = 24 /* that products like */, LEVEL2 = 1 << 16 /* floats of the room */ };
 
 bool rl_winograd_can(const rl_direct *d) {
     bool can = !d->depthwise && d->kernel[D] == 1 && d->stride[D] == 1 && d->before[D] == 0 && d->in[D] == d->out[D];
@@ -36,7 +32,7 @@ static void spread_weights(const float *g, int64_t step, float *to, int64_t to_s
 void rl_winograd_pack(const rl_direct *d, const float *w, float *room) {
     int64_t count = rl_panels_count(d->channels, d->depth), most = rl_rows_best()->width;
     for (int64_t panel = 0; panel < d->channels; panel += most) {
-        int64_t end = RL_MIN(panel + most, d->channels), width = padded(end - panel);
+        int64_t end = RL_MIN(panel + most, d->channels), width = rl_panel_padded(end - panel);
         for (int64_t k = 0; k < d->depth; k++)
             for (int64_t c = panel; c < end; c++) {
                 const float *g = w + (c * d->depth + k) * TAPS * TAPS;
@@ -51,12 +47,12 @@ void rl_winograd_pack(const rl_direct *d, const float *w, float *room) {
 
 rl_winograd_cut rl_winograd_cut_of(const rl_direct *d, int64_t threads) {
     rl_winograd_cut cut = {.columns = (d->out[W] + 1) / OUT, .rows = (d->out[H] + 1) / OUT};
-    int64_t each = PLACES * (padded(d->depth) + padded(d->channels));
+    int64_t each = PLACES * (rl_panel_padded(d->depth) + rl_panel_padded(d->channels));
     cut.all = d->out[N] * d->out[D] * cut.rows * cut.columns;
     int64_t most = RL_MIN(LEVEL2 / each, (cut.all + threads - 1) / threads);
     cut.together = RL_MAX(ROWS, most / ROWS * ROWS);
-    int64_t patch = padded(d->depth) * PLACES, lines = d->runs ? OUT * OUT * cut.together * padded(d->channels) : 0;
-    cut.room = cut.together * each + PLACES * LANES + padded(d->depth) + RL_MAX(patch, lines); /* zeros, and a patch whose channels were apart, or lines */
+    int64_t patch = rl_panel_padded(d->depth) * PLACES, lines = d->runs ? OUT * OUT * cut.together * rl_panel_padded(d->channels) : 0;
+    cut.room = cut.together * each + PLACES * RL_PANEL_LANES + rl_panel_padded(d->depth) + RL_MAX(patch, lines); /* zeros, and a patch whose channels were apart, or lines */
     return cut;
 }
 
@@ -92,7 +88,7 @@ static void find_patch(const rl_direct *d, const rl_direct_input *in, const corn
     const float *x = in->view.p;
     const int64_t *stride = in->view.stride, first = place(stride, &at);
     for (int64_t i = 0; i < SIDE; i++)
-        for (int64_t j = 0; j < SIDE; j++, patch++, room += padded(d->depth)) {
+        for (int64_t j = 0; j < SIDE; j++, patch++, room += rl_panel_padded(d->depth)) {
             bool inside = at.h + i >= 0 && at.h + i < d->in[H] && at.w + j >= 0 && at.w + j < d->in[W];
             *patch = inside ? x + (first + i * stride[H] + j * stride[W]) : zeros;
             if (inside && in->step != 1) *patch = collect(in, *patch, room);
@@ -119,7 +115,7 @@ static float weight_back(const float *u, int64_t step, int64_t at) {
 
 static float weight_of(const rl_direct *d, int64_t c, int64_t k, int64_t tap) {
     int64_t count = rl_panels_count(d->channels, d->depth), most = rl_rows_best()->width, panel = c / most * most;
-    const float *u = d->w + panel * d->depth + k * RL_MIN(most, padded(d->channels - panel)) + c - panel;
+    const float *u = d->w + panel * d->depth + k * RL_MIN(most, rl_panel_padded(d->channels - panel)) + c - panel;
     float line[SIDE];
     for (int64_t i = 0; i < SIDE; i++) line[i] = weight_back(u + i * SIDE * count, count, tap % TAPS);
     return weight_back(line, 1, tap / TAPS);
@@ -152,7 +148,7 @@ static void plain_tile(const rl_direct *d, const corner *o, const rl_winograd_ti
 /* Sums of tiles from .. to - 1 of one line, which begins at o, to the output. */
 static void gather_line(const rl_direct *d, const rl_winograd_cut *cut, corner o, int64_t from, int64_t to, const float *m, int64_t m_step, float *room) {
     const rl_direct_loops *loops = rl_direct_loops_of(d->isa);
-    int64_t channels = padded(d->channels), pixels = RL_MIN(OUT * (to - from), d->out[W] - o.w), line = OUT * cut->together * channels;
+    int64_t channels = rl_panel_padded(d->channels), pixels = RL_MIN(OUT * (to - from), d->out[W] - o.w), line = OUT * cut->together * channels;
     float *y = d->y + place(d->y_stride, &o);
     for (int64_t i = 0; i < to - from; i++, o.w += OUT) {
         rl_winograd_tile t = {.m = m + i * channels, .step = m_step, .bias = d->bias, .channels = d->channels, .low = d->low, .high = d->high};
@@ -167,7 +163,7 @@ static void gather_line(const rl_direct *d, const rl_winograd_cut *cut, corner o
 void rl_winograd_run(const rl_direct *d, const rl_winograd_cut *cut, int64_t from, int64_t to, float *room) {
     const rl_direct_loops *loops = rl_direct_loops_of(d->isa);
     const rl_rows *rows = rl_rows_best();
-    int64_t depth = padded(d->depth), channels = padded(d->channels), v_step = cut->together * depth + LANES, m_step = cut->together * channels;
+    int64_t depth = rl_panel_padded(d->depth), channels = rl_panel_padded(d->channels), v_step = cut->together * depth + RL_PANEL_LANES, m_step = cut->together * channels;
     float *v = room, *m = v + PLACES * v_step, *zeros = m + PLACES * m_step;
     corner o = rl_winograd_corner_of(d, cut, from);
     memset(zeros, 0, (size_t)depth * sizeof *zeros);

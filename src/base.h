@@ -180,12 +180,16 @@ rl_status rl_fail(rl_ctx *ctx, rl_status status, const char *fmt, ...) __attribu
 typedef struct { rl_arena *mem; char *p; size_t n, cap; } rl_text;
 void rl_put(rl_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void rl_text_room(rl_text *t, size_t n); /* for n bytes more and a 0 */
-static inline void rl_put_bytes(rl_text *t, const char *s, size_t n) {
+static inline void rl_put_bytes(rl_text *t, const void *p, size_t n) {
     if (n >= t->cap - t->n) rl_text_room(t, n);
-    if (n) memcpy(t->p + t->n, s, n);
+    if (n) memcpy(t->p + t->n, p, n);
     t->n += n;
     t->p[t->n] = 0;
 }
+/* The number's own bytes: for texts that are only compared. */
+static inline void rl_put_number(rl_text *t, int64_t x) { rl_put_bytes(t, &x, sizeof x); }
+/* What makes a word the plural: "2 runs". */
+static inline const char *rl_plural(int64_t n) { return n == 1 ? "" : "s"; }
 /* A name from a model, in a text for people, without control characters. */
 void rl_put_name(rl_text *t, const char *name);
 /* The whole file as the text (which has its mem set). RL_EIO: "path: why". */
@@ -208,6 +212,11 @@ static inline int64_t rl_mul(int64_t a, int64_t b) {
     int64_t r;
     if (!__builtin_mul_overflow(a, b, &r)) return r;
     return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
+
+/* a / b rounded down, b > 0. */
+static inline int64_t rl_floor_div(int64_t a, int64_t b) {
+    return a / b - (a % b < 0);
 }
 
 /* The greatest common divisor, not negative. */

@@ -68,17 +68,17 @@ typedef struct {
 } slim;
 
 static void put_byte(rl_text *b, uint8_t x) {
-    rl_put_bytes(b, (const char *)&x, 1);
+    rl_put_bytes(b, &x, 1);
 }
 
 /* How many, and they. */
 static void put_run(rl_text *b, const uint8_t *p, uint32_t n) {
     put_byte(b, (uint8_t)n);
-    if (n) rl_put_bytes(b, (const char *)p, n);
+    if (n) rl_put_bytes(b, p, n);
 }
 
 static void put_number(rl_text *b, uint32_t x) {
-    rl_put_bytes(b, (const char *)&x, sizeof x);
+    rl_put_bytes(b, &x, sizeof x);
 }
 
 static slim slim_op(rl_arena *tmp, const rl_cert_menus *m, const rl_cert_op *op) {

@@ -103,10 +103,6 @@ static void add_shown(rl_ctx *ctx, const rl_cert *c, sums *s) {
     for (uint32_t k = 0; c->time && k < c->time->npart; k++) s->quickest &= c->time->part[k].price == 0;
 }
 
-static const char *plural(int64_t n) {
-    return n == 1 ? "" : "s";
-}
-
 static rl_status print_shown(rl_ctx *ctx, const rl_cert *c, int64_t outside) {
     sums s = {.least = true, .quickest = true};
     if (RL_PROTECT(ctx)) return RL_ENOMEM; /* the passes' own has ended with them */
@@ -115,16 +111,16 @@ static rl_status print_shown(rl_ctx *ctx, const rl_cert *c, int64_t outside) {
     char more[64] = "";
     if (outside) snprintf(more, sizeof more, "; Transposes outside of the claim: %" PRId64, outside);
     if (s.cost.count == s.bound.count && s.cost.bytes == s.bound.bytes)
-        printf("proved: %" PRId64 " conversion%s, %" PRId64 " bytes, none fewer%s\n", s.cost.count, plural(s.cost.count), s.cost.bytes, more);
+        printf("proved: %" PRId64 " conversion%s, %" PRId64 " bytes, none fewer%s\n", s.cost.count, rl_plural(s.cost.count), s.cost.bytes, more);
     else if (s.least && c->bytes_first)
-        printf("proved: %" PRId64 " bytes, none fewer; %" PRId64 " conversion%s, at least %" PRId64 "%s\n", s.cost.bytes, s.cost.count, plural(s.cost.count), s.bound.count, more);
+        printf("proved: %" PRId64 " bytes, none fewer; %" PRId64 " conversion%s, at least %" PRId64 "%s\n", s.cost.bytes, s.cost.count, rl_plural(s.cost.count), s.bound.count, more);
     else if (s.least)
-        printf("proved: %" PRId64 " conversion%s, none fewer; %" PRId64 " bytes, at least %" PRId64 "%s\n", s.cost.count, plural(s.cost.count), s.cost.bytes, s.bound.bytes, more);
+        printf("proved: %" PRId64 " conversion%s, none fewer; %" PRId64 " bytes, at least %" PRId64 "%s\n", s.cost.count, rl_plural(s.cost.count), s.cost.bytes, s.bound.bytes, more);
     else if (s.shown.quick && !s.shown.open)
         printf("proved: %" PRId64 " conversion%s: %" PRId64 " where none has fewer, %" PRId64 " where none that has no more is clearly quicker%s\n",
-               s.cost.count, plural(s.cost.count), s.shown.fewest, s.shown.quick, more);
+               s.cost.count, rl_plural(s.cost.count), s.shown.fewest, s.shown.quick, more);
     else
-        printf("a gap: %" PRId64 " conversion%s, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "%s\n", s.cost.count, plural(s.cost.count), s.cost.bytes, s.bound.count,
+        printf("a gap: %" PRId64 " conversion%s, %" PRId64 " bytes; at least %" PRId64 ", %" PRId64 "%s\n", s.cost.count, rl_plural(s.cost.count), s.cost.bytes, s.bound.count,
                s.bound.bytes, more);
     if (s.shown.takes)
         printf("by the target's table %" PRId64 " ns where %" PRId64 " conversion%s open; at least %" PRId64 "\n", s.shown.takes, s.shown.open, s.shown.open == 1 ? " is" : "s are", s.shown.at_least);

@@ -63,16 +63,12 @@ typedef struct {
     int64_t budget;
 } search;
 
-static int64_t floor_div(int64_t a, int64_t b) {
-    return a / b - (a % b < 0);
-}
-
 static bool find_zero(search *s, uint32_t i, int64_t sum, bool any) {
     if (s->budget-- <= 0) return false;
     if (i == s->n) return any && sum == 0;
     int64_t step = s->stride[i], most = s->size[i] - 1, rest = s->reach[i + 1];
     if (step == 0) return true;
-    int64_t low = RL_MAX(-most, -floor_div(rest + sum, step)), high = RL_MIN(most, floor_div(rest - sum, step));
+    int64_t low = RL_MAX(-most, -rl_floor_div(rest + sum, step)), high = RL_MIN(most, rl_floor_div(rest - sum, step));
     if (!any) low = RL_MAX(low, 0); /* the mirror image is the same pair */
     for (int64_t x = low; x <= high && s->budget > 0; x++)
         if (find_zero(s, i + 1, sum + x * step, any || x != 0)) return true;

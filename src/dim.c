@@ -338,10 +338,6 @@ void rl_dim_split(rl_ctx *ctx, rl_dim a, rl_dim b, rl_dim *q, rl_dim *rest) {
     *rest = rl_dim_finish(ctx, &out);
 }
 
-static int64_t floor_div(int64_t a, int64_t k) {
-    return a / k - (a % k < 0);
-}
-
 /* The symbol floor(w / k), w canonical. RL_NONE when its name would be so long that nested ones could exhaust the stack. */
 static uint32_t floor_symbol(rl_ctx *ctx, const rl_dimwork *w, int64_t k) {
     rl_text t = {.mem = &ctx->mem};
@@ -374,7 +370,7 @@ static void split_quotient(const rl_ctx *ctx, const rl_dimwork *x, int64_t k, rl
     rl_dim_start(r);
     for (uint32_t i = 0; i < x->n; i++) {
         rl_dimterm t = x->t[i], u = t;
-        t.c = floor_div(u.c, k);
+        t.c = rl_floor_div(u.c, k);
         u.c -= t.c * k;
         rl_dim_add_term(ctx, q, &t);
         rl_dim_add_term(ctx, r, &u);
@@ -452,7 +448,7 @@ static int64_t eval_terms(const rl_ctx *ctx, const rl_dimterm *t, uint32_t n, me
 static int64_t eval_symbol(const rl_ctx *ctx, const rl_dimsym *s, meaning *m) {
     if (s->kind == FLOOR) {
         const rl_dimpoly *p = &ctx->dims->poly.p[s->num];
-        return floor_div(eval_terms(ctx, p->t, p->n, m), s->k);
+        return rl_floor_div(eval_terms(ctx, p->t, p->n, m), s->k);
     }
     uint32_t x = m->value ? rl_hash_get(m->value, (uint64_t)(uintptr_t)s->name) : RL_NONE;
     m->guessed |= x == RL_NONE;

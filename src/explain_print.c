@@ -329,7 +329,7 @@ static void put_transpose(const rl_extranspose *x, rl_text *t) {
 void rl_explain_text(const rl_explanation *x, const char *node, rl_text *t, bool *any) {
     *any = false;
     rl_put(t, "target %s, objective %s: %" PRIu32 " conversion%s\n", x->target, x->objective, x->conversion.n,
-           x->conversion.n == 1 ? "" : "s");
+           rl_plural(x->conversion.n));
     if (x->unsolved) rl_put(t, "not proved to be the fewest: fewer may do\n");
     if (x->unchanged) rl_put(t, "optimize leaves this model as it is\n");
     else if (x->after < x->conversion.n) rl_put(t, "a second look at the result leaves %" PRId64 " of them\n", x->after);

@@ -388,6 +388,12 @@ const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name) {
     return NULL;
 }
 
+bool rl_has_body(const rl_nodeinfo *n) {
+    for (uint32_t i = 0; i < n->nattr; i++)
+        if (n->attr[i].graph) return true;
+    return false;
+}
+
 const rl_attr *rl_attr_ints(const rl_nodeinfo *n, const char *name) {
     const rl_attr *a = rl_attr_find(n, name);
     return a && a->kind == RL_ATTR_INTS ? a : NULL;

@@ -218,6 +218,7 @@ static inline rl_value rl_slot_value(const rl_nodeinfo *n, uint32_t slot) { retu
 static inline rl_value rl_out(const rl_nodeinfo *n, uint32_t i) { return i < n->nout ? n->out[i] : RL_NOVALUE; }
 
 const rl_attr *rl_attr_find(const rl_nodeinfo *n, const char *name); /* NULL if absent */
+bool rl_has_body(const rl_nodeinfo *n); /* an attribute is a graph */
 const rl_attr *rl_attr_ints(const rl_nodeinfo *n, const char *name); /* NULL if absent or no list of integers */
 bool rl_attr_all(const rl_nodeinfo *n, const char *name, int64_t x); /* each of its integers is x; true where it is absent */
 int64_t rl_attr_int(const rl_nodeinfo *n, const char *name, int64_t dflt);

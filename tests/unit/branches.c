@@ -4,10 +4,6 @@
 
 static char room[4096];
 
-static uint32_t next(uint32_t *s) {
-    return *s = *s * 1664525u + 1013904223u, *s >> 8;
-}
-
 /* The step at work reads bytes `from` and `too` (-1: nothing) and writes `to`; it comes after n steps, these. */
 static uint32_t run_step(rl_branches *b, int from, int too, int to, const uint32_t **before) {
     if (from >= 0) rl_branches_note(b, room + from, 1, false);
@@ -64,7 +60,7 @@ TEST(random_steps) {
         memset(reaches, 0, sizeof reaches);
         for (uint32_t i = 0; i < STEPS; i++) {
             const uint32_t *before;
-            int from = i ? (int)(next(&seed) % i) : -1, too = i && next(&seed) % 2 ? (int)(next(&seed) % i) : -1;
+            int from = i ? (int)(check_random(&seed) % i) : -1, too = i && check_random(&seed) % 2 ? (int)(check_random(&seed) % i) : -1;
             uint32_t n = run_step(b, from, too, (int)i, &before);
             for (uint32_t k = 0; k < n; k++) {
                 reaches[i][before[k]] = true;
@@ -75,7 +71,7 @@ TEST(random_steps) {
         }
         rl_branches_count(b, &nstep, &longest);
         CHECK(nstep == STEPS && longest < STEPS && rl_branches_hold(b));
-        run_step(b, -1, -1, (int)(next(&seed) % STEPS), &(const uint32_t *){NULL}); /* another one's byte */
+        run_step(b, -1, -1, (int)(check_random(&seed) % STEPS), &(const uint32_t *){NULL}); /* another one's byte */
         once += rl_branches_hold(b);
         rl_branches_free(b);
     }

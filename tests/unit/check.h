@@ -51,6 +51,12 @@ static inline bool check_runs(void) {
         return;                                                                                                      \
     }
 
+/* Numbers of 24 bits that look random; the same for the same seed. */
+static inline uint32_t check_random(uint32_t *seed) {
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8;
+}
+
 static inline int check_done(void) {
     printf("%d checks, %d failed\n", check_count, check_failed);
     return check_failed != 0;

@@ -16,7 +16,7 @@ static const rl_isa isas[] = {RL_ISA_PLAIN, RL_ISA_AVX2, RL_ISA_AVX512};
 static uint32_t seed = 1;
 
 static uint32_t next(uint32_t below) {
-    return (seed = seed * 1664525u + 1013904223u, seed >> 8) % below;
+    return check_random(&seed) % below;
 }
 
 static uint32_t odd; /* one of so many numbers is not finite; 0: none is */

@@ -5,10 +5,6 @@
 #include "../../runtime/plan.h"
 #include "check.h"
 
-static uint32_t next(uint32_t *s) {
-    return *s = *s * 1664525u + 1013904223u, *s >> 8;
-}
-
 static bool overlap(const rl_block *a, const rl_block *b) {
     bool in_time = a->first <= b->last && b->first <= a->last, in_place = a->at < b->at + b->nbyte && b->at < a->at + a->nbyte;
     return in_time && in_place;
@@ -21,13 +17,13 @@ TEST(random_lifetimes) {
     for (int round = 0; round < 300; round++) {
         rl_arena tmp;
         rl_arena_init(&tmp, ctx);
-        uint32_t n = next(&seed) % 60, nstep = 1 + next(&seed) % 80, pairs = 0;
+        uint32_t n = check_random(&seed) % 60, nstep = 1 + check_random(&seed) % 80, pairs = 0;
         rl_block *b = rl_new(&tmp, rl_block, n);
         size_t end = 0;
         for (uint32_t i = 0; i < n; i++) {
-            b[i].nbyte = 64 * (size_t)(1 + next(&seed) % 200);
-            b[i].first = next(&seed) % nstep;
-            uint32_t life = next(&seed) % (next(&seed) % 5 ? 4 : 40);
+            b[i].nbyte = 64 * (size_t)(1 + check_random(&seed) % 200);
+            b[i].first = check_random(&seed) % nstep;
+            uint32_t life = check_random(&seed) % (check_random(&seed) % 5 ? 4 : 40);
             b[i].last = RL_MIN(b[i].first + life, nstep);
         }
         size_t arena = rl_plan_place(&tmp, b, n), least = rl_plan_least(&tmp, b, n, nstep);

@@ -15,7 +15,7 @@ enum { LAYOUTS = 4, MOST = 400 };
 static uint32_t seed = 1;
 
 static uint32_t next(uint32_t below) {
-    return (seed = seed * 1664525u + 1013904223u, seed >> 8) % below;
+    return check_random(&seed) % below;
 }
 
 /* `ops` ops in a row: each makes a value, and reads up to three of the last `span`; each in up to `ncfg` ways. */

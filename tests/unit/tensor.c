@@ -4,10 +4,6 @@
 #include "../../runtime/rt.h"
 #include "check.h"
 
-static uint32_t next(uint32_t *s) {
-    return *s = *s * 1664525u + 1013904223u, *s >> 8;
-}
-
 /* Element k of a tensor of any size up to 8 bytes. */
 static uint64_t element(const rl_tensor *t, const int64_t *index) {
     int64_t at = t->offset;
@@ -30,21 +26,21 @@ static bool same_elements(const rl_tensor *a, const rl_tensor *b) {
 
 /* A random transposed, sliced, expanded view of a random tensor. */
 static rl_tensor random_view(rl_rt *rt, rl_dtype t, uint32_t *seed, rl_tensor *base) {
-    uint32_t rank = next(seed) % 5;
+    uint32_t rank = check_random(seed) % 5;
     int64_t dim[5], perm[5];
-    for (uint32_t i = 0; i < rank; i++) dim[i] = 1 + next(seed) % 5, perm[i] = i;
+    for (uint32_t i = 0; i < rank; i++) dim[i] = 1 + check_random(seed) % 5, perm[i] = i;
     *base = rl_tensor_new(rt, t, rank, dim);
-    for (size_t i = 0; i < base->mem->nbyte; i++) ((uint8_t *)base->mem->p)[i] = (uint8_t)next(seed);
+    for (size_t i = 0; i < base->mem->nbyte; i++) ((uint8_t *)base->mem->p)[i] = (uint8_t)check_random(seed);
     for (uint32_t i = rank; i > 1; i--) {
-        uint32_t k = next(seed) % i;
+        uint32_t k = check_random(seed) % i;
         int64_t p = perm[k];
         perm[k] = perm[i - 1], perm[i - 1] = p;
     }
     rl_tensor v = rl_view_transpose(base, perm);
     for (uint32_t i = 0; i < rank; i++) {
-        int64_t start = next(seed) % v.dim[i], step = next(seed) % 2 ? 1 : -1;
+        int64_t start = check_random(seed) % v.dim[i], step = check_random(seed) % 2 ? 1 : -1;
         int64_t most = step > 0 ? v.dim[i] - start : start + 1;
-        v = rl_view_slice(&v, i, start, step, 1 + next(seed) % most);
+        v = rl_view_slice(&v, i, start, step, 1 + check_random(seed) % most);
     }
     return v;
 }
