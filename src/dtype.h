@@ -11,6 +11,7 @@ typedef enum {
 } rl_dtype;
 uint32_t rl_dtype_bits(rl_dtype t);       /* 32 for RL_F32; 0 for strings and RL_UNDEF */
 const char *rl_dtype_name(rl_dtype t);    /* "f32"; "undef" for what it does not know */
+static inline bool rl_dtype_is_c_float(rl_dtype t) { return t == RL_F32 || t == RL_F64; } /* float or double of C */
 rl_dtype rl_dtype_parse(const char *s, size_t n);
 
 #endif

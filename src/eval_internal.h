@@ -54,10 +54,10 @@ bool rl_ev_count(uint32_t rank, const int64_t *dim, int64_t *n);
 bool rl_ev_open_inputs(evaluator *e);
 /* Input i, or NULL where it is left out. */
 tensor *rl_ev_input(const evaluator *e, uint32_t i);
-/* Room for output `port`, zeroed; false when it must not be. */
+/* Room for output `port`, zeroed, as bytes and as numbers; false when it must not be. */
 bool rl_ev_make(evaluator *e, uint32_t port, tensor *out, rl_dtype t, uint32_t rank, const int64_t *dim);
-/* As rl_ev_make, for a result that is only bytes. */
-bool rl_ev_make_raw(evaluator *e, uint32_t port, tensor *out, const tensor *like, uint32_t rank, const int64_t *dim);
+/* The same as bytes alone: for what only moves elements. */
+bool rl_ev_make_raw(evaluator *e, uint32_t port, tensor *out, rl_dtype t, uint32_t rank, const int64_t *dim);
 /* Makes the elements numbers. */
 bool rl_ev_load(evaluator *e, tensor *t);
 /* The same of input i; false also where it is of another type. */

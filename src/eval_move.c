@@ -33,7 +33,7 @@ bool rl_ev_transpose(evaluator *e, int arg, uint32_t port, tensor *out) {
         seen |= 1u << from[k];
         dim[k] = x->dim[from[k]];
     }
-    if (!rl_ev_make_raw(e, port, out, x, x->rank, dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, x->dtype, x->rank, dim)) return false;
     walk w = {0};
     for (uint32_t k = 0; k < x->rank; k++) rl_ev_add_dim(&w, dim[k], rl_ev_stride(out, k), rl_ev_stride(x, from[k]));
     rl_ev_copy(&w, out->raw, x->raw, x->size);
@@ -49,7 +49,7 @@ bool rl_ev_expand(evaluator *e, int arg, uint32_t port, tensor *out) {
     if (!x || !rl_ev_shape_input(e, 1, &want, &shape)) return false;
     rank = x->rank;
     memcpy(dim, x->dim, sizeof x->dim);
-    if (!rl_ev_broadcast(&rank, dim, want, shape) || !rl_ev_make_raw(e, port, out, x, rank, dim)) return false;
+    if (!rl_ev_broadcast(&rank, dim, want, shape) || !rl_ev_make_raw(e, port, out, x->dtype, rank, dim)) return false;
     walk w = rl_ev_walk_over(out);
     rl_ev_spread(&w, 0, out);
     rl_ev_spread(&w, 1, x);
@@ -71,7 +71,7 @@ bool rl_ev_concat(evaluator *e, int arg, uint32_t port, tensor *out) {
             if (k != axis && x->dim[k] != dim[k]) return false;
         dim[axis] += x->dim[axis];
     }
-    if (!rl_ev_make_raw(e, port, out, first, first->rank, dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, first->dtype, first->rank, dim)) return false;
     for (uint32_t i = 0; i < e->n->nin; i++) {
         tensor *x = rl_ev_input(e, i);
         walk w = {.off = {from * rl_ev_stride(out, axis)}};
@@ -125,7 +125,7 @@ bool rl_ev_slice(evaluator *e, int arg, uint32_t port, tensor *out) {
         dim[a] = sliced(x->dim[a], &start[a], to[k], step[a]);
         if (dim[a] <= 1) step[a] = 1; /* a huge one would overflow */
     }
-    if (!rl_ev_make_raw(e, port, out, x, x->rank, dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, x->dtype, x->rank, dim)) return false;
     copy_slice(out, x, start, step);
     return true;
 }
@@ -146,7 +146,7 @@ bool rl_ev_split(evaluator *e, int arg, uint32_t port, tensor *out) {
         if (k == port) start[axis] = sum, dim[axis] = size;
         sum += size;
     }
-    if (sum != d || !rl_ev_make_raw(e, port, out, x, x->rank, dim)) return false;
+    if (sum != d || !rl_ev_make_raw(e, port, out, x->dtype, x->rank, dim)) return false;
     copy_slice(out, x, start, step);
     return true;
 }
@@ -160,7 +160,7 @@ bool rl_ev_gather(evaluator *e, int arg, uint32_t port, tensor *out) {
     for (uint32_t k = 0; k < axis; k++) dim[rank++] = x->dim[k];
     for (uint32_t k = 0; k < at->rank; k++) dim[rank++] = at->dim[k];
     for (uint32_t k = axis + 1; k < x->rank; k++) dim[rank++] = x->dim[k];
-    if (!rl_ev_load(e, at) || !rl_ev_make_raw(e, port, out, x, rank, dim)) return false;
+    if (!rl_ev_load(e, at) || !rl_ev_make_raw(e, port, out, x->dtype, rank, dim)) return false;
     int64_t d = x->dim[axis], inner = rl_ev_stride(x, axis), outer = 1;
     for (uint32_t k = 0; k < axis; k++) outer *= x->dim[k];
     size_t run = (size_t)inner * x->size;
@@ -190,7 +190,7 @@ bool rl_ev_gather_nd(evaluator *e, int arg, uint32_t port, tensor *out) {
     for (uint32_t k = (uint32_t)batch; k + 1 < at->rank; k++) rows *= at->dim[k];
     for (uint32_t k = 0; k + 1 < at->rank; k++) dim[rank++] = at->dim[k];
     for (uint32_t k = first; k < x->rank; k++) dim[rank++] = x->dim[k];
-    if (!rl_ev_make_raw(e, port, out, x, rank, dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, x->dtype, rank, dim)) return false;
     if (out->n == 0) return true;
     size_t run = (size_t)rl_ev_stride(x, first - 1) * x->size;
     for (int64_t r = 0; r < batches * rows; r++) {
@@ -215,7 +215,7 @@ bool rl_ev_tile(evaluator *e, int arg, uint32_t port, tensor *out) {
     if (!x || !rl_ev_shape_input(e, 1, &n, &times) || n != x->rank) return false;
     for (uint32_t k = 0; k < n; k++)
         if (times[k] < 0 || __builtin_mul_overflow(x->dim[k], times[k], &dim[k])) return false;
-    if (!rl_ev_make_raw(e, port, out, x, n, dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, x->dtype, n, dim)) return false;
     if (out->n == 0) return true;
     walk w = {0};
     for (uint32_t k = 0; k < n; k++) {
@@ -263,7 +263,7 @@ bool rl_ev_pad(evaluator *e, int arg, uint32_t port, tensor *out) {
     }
     for (uint32_t k = 0; k < x->rank; k++)
         if ((dim[k] = x->dim[k] + before[k] + after[k]) < 0) return false;
-    if (!rl_ev_make_raw(e, port, out, x, x->rank, dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, x->dtype, x->rank, dim)) return false;
     fill(out, one);
     for (uint32_t k = 0; k < x->rank; k++) {
         rl_ev_add_dim(&w, x->dim[k] + RL_MIN(before[k], 0) + RL_MIN(after[k], 0), rl_ev_stride(out, k), rl_ev_stride(x, k));
@@ -278,7 +278,7 @@ bool rl_ev_trilu(evaluator *e, int arg, uint32_t port, tensor *out) {
     tensor *x = rl_ev_input(e, 0);
     int64_t diagonal;
     (void)arg;
-    if (!x || x->rank < 2 || !rl_ev_scalar(e, 1, 0, &diagonal) || !rl_ev_make_raw(e, port, out, x, x->rank, x->dim)) return false;
+    if (!x || x->rank < 2 || !rl_ev_scalar(e, 1, 0, &diagonal) || !rl_ev_make_raw(e, port, out, x->dtype, x->rank, x->dim)) return false;
     bool upper = rl_attr_int(e->n, "upper", 1) != 0;
     int64_t rows = x->dim[x->rank - 2], cols = x->dim[x->rank - 1];
     diagonal = RL_MAX(-rows - 1, RL_MIN(diagonal, cols + 1));
@@ -296,7 +296,7 @@ bool rl_ev_fill(evaluator *e, int arg, uint32_t port, tensor *out) {
     const int64_t *dim;
     (void)arg;
     if (a && (!a->tensor || !a->tensor->data || a->tensor->nbyte != rl_dtype_bits(a->tensor->dtype) / 8)) return false;
-    if (!rl_ev_shape_input(e, 0, &rank, &dim) || !rl_ev_make(e, port, out, a ? a->tensor->dtype : RL_F32, rank, dim)) return false;
+    if (!rl_ev_shape_input(e, 0, &rank, &dim) || !rl_ev_make_raw(e, port, out, a ? a->tensor->dtype : RL_F32, rank, dim)) return false;
     fill(out, a ? a->tensor->data : zero);
     return true;
 }
@@ -308,7 +308,7 @@ bool rl_ev_where(evaluator *e, int arg, uint32_t port, tensor *out) {
     (void)arg;
     if (!c || !x || !y || c->dtype != RL_BOOL || x->dtype != y->dtype) return false;
     if (!rl_ev_broadcast(&rank, dim, c->rank, c->dim) || !rl_ev_broadcast(&rank, dim, x->rank, x->dim) || !rl_ev_broadcast(&rank, dim, y->rank, y->dim)) return false;
-    if (!rl_ev_make_raw(e, port, out, x, rank, dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, x->dtype, rank, dim)) return false;
     walk w = rl_ev_walk_over(out);
     rl_ev_spread(&w, 0, c);
     rl_ev_spread(&w, 1, x);
@@ -330,7 +330,7 @@ bool rl_ev_scatter_nd(evaluator *e, int arg, uint32_t port, tensor *out) {
     for (uint32_t k = 0; k + 1 < at->rank; k++) rows *= at->dim[k];
     for (uint32_t k = (uint32_t)depth; k < x->rank; k++) run *= x->dim[k];
     if (__builtin_mul_overflow(rows, run, &n) || y->n != n || !rl_ev_spend(e, (uint64_t)n)) return false;
-    if (!rl_ev_make_raw(e, port, out, x, x->rank, x->dim)) return false;
+    if (!rl_ev_make_raw(e, port, out, x->dtype, x->rank, x->dim)) return false;
     memcpy(out->raw, x->raw, (size_t)x->n * x->size);
     for (int64_t r = 0; r < rows; r++) {
         int64_t off = 0;

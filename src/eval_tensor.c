@@ -14,12 +14,8 @@ const rl_const *rl_eval_constant(const rl_graph *g, rl_value v) {
     return x->data;
 }
 
-static bool is_float(rl_dtype t) {
-    return t == RL_F32 || t == RL_F64;
-}
-
 bool rl_ev_computes(rl_dtype t) {
-    return is_float(t) || t == RL_BOOL || (t >= RL_U8 && t <= RL_I64);
+    return rl_dtype_is_c_float(t) || t == RL_BOOL || (t >= RL_U8 && t <= RL_I64);
 }
 
 bool rl_ev_spend(evaluator *e, uint64_t work) {
@@ -72,7 +68,7 @@ static bool is_as_inferred(const rl_valinfo *v, rl_dtype t, uint32_t rank, const
     return true;
 }
 
-bool rl_ev_make(evaluator *e, uint32_t port, tensor *out, rl_dtype t, uint32_t rank, const int64_t *dim) {
+bool rl_ev_make_raw(evaluator *e, uint32_t port, tensor *out, rl_dtype t, uint32_t rank, const int64_t *dim) {
     int64_t n;
     size_t size = rl_dtype_bits(t) / 8;
     if (rank > MAXRANK || !size || size > 8 || !rl_ev_count(rank, dim, &n)) return false;
@@ -84,13 +80,14 @@ bool rl_ev_make(evaluator *e, uint32_t port, tensor *out, rl_dtype t, uint32_t r
     e->limit->all -= nbyte;
     *out = (tensor){.given = true, .dtype = t, .rank = rank, .n = n, .size = size, .raw = rl_alloc(&e->g->mem, nbyte + 1)};
     for (uint32_t k = 0; k < rank; k++) out->dim[k] = dim[k];
-    if (!is_float(t)) out->i = rl_ev_computes(t) ? rl_new(&e->tmp, int64_t, n) : NULL;
-    else out->f = rl_new(&e->tmp, double, n);
     return true;
 }
 
-bool rl_ev_make_raw(evaluator *e, uint32_t port, tensor *out, const tensor *like, uint32_t rank, const int64_t *dim) {
-    return rl_ev_make(e, port, out, like->dtype, rank, dim);
+bool rl_ev_make(evaluator *e, uint32_t port, tensor *out, rl_dtype t, uint32_t rank, const int64_t *dim) {
+    if (!rl_ev_make_raw(e, port, out, t, rank, dim)) return false;
+    if (rl_dtype_is_c_float(t)) out->f = rl_new(&e->tmp, double, out->n);
+    else if (rl_ev_computes(t)) out->i = rl_new(&e->tmp, int64_t, out->n);
+    return true;
 }
 
 static int64_t load_int(rl_dtype t, const char *p) {
@@ -119,7 +116,7 @@ bool rl_ev_load(evaluator *e, tensor *t) {
     if (t->f || t->i) return true;
     if (t->n > MAXLOAD - e->loaded || !rl_ev_spend(e, (uint64_t)t->n)) return false;
     e->loaded += t->n;
-    if (is_float(t->dtype)) t->f = rl_new(&e->tmp, double, t->n + 1);
+    if (rl_dtype_is_c_float(t->dtype)) t->f = rl_new(&e->tmp, double, t->n + 1);
     else t->i = rl_new(&e->tmp, int64_t, t->n + 1);
     for (int64_t k = 0; k < t->n; k++) {
         const char *p = t->raw + (size_t)k * t->size;

@@ -57,8 +57,8 @@ static void encode(rl_dtype t, cell c, char *p) {
 static cell settle(rl_dtype t, cell c) {
     switch (c.kind) {
     case CELL_INT: return fits(t, c.num) ? c : none;
-    case CELL_FLOAT: return is_float(t) && !isnan(c.f) ? c : none;
-    case CELL_SYM: return is_float(t) || (c.num == 1 && (t == RL_I64 || t == RL_I32 || t == RL_U64 || t == RL_U32)) ? c : none;
+    case CELL_FLOAT: return rl_dtype_is_c_float(t) && !isnan(c.f) ? c : none;
+    case CELL_SYM: return rl_dtype_is_c_float(t) || (c.num == 1 && (t == RL_I64 || t == RL_I32 || t == RL_U64 || t == RL_U32)) ? c : none;
     default: return c;
     }
 }
@@ -102,7 +102,7 @@ bool rl_shape_load(const rl_shaper *s, const rl_valinfo *v, rl_cells *t) {
     if (v->nelem != n) return false;
     for (uint32_t i = 0; i < n; i++) {
         t->cell[i] = of_elem(&v->elem[i]);
-        if (is_float(v->dtype) && t->cell[i].kind == CELL_INT) t->cell[i] = of_float((double)t->cell[i].num);
+        if (rl_dtype_is_c_float(v->dtype) && t->cell[i].kind == CELL_INT) t->cell[i] = of_float((double)t->cell[i].num);
     }
     return true;
 }
@@ -155,7 +155,7 @@ void rl_shape_store(rl_shaper *s, uint32_t port, rl_cells *t) {
     }
     t->rank = v->rank;
     if (known == n) store_data(s, v, t);
-    if ((known == n && (is_float(t->dtype) || !computes(t->dtype))) || (!some && n) || n > MAXELEM) return;
+    if ((known == n && (rl_dtype_is_c_float(t->dtype) || !computes(t->dtype))) || (!some && n) || n > MAXELEM) return;
     rl_elem *e = rl_new(&s->g->mem, rl_elem, n);
     for (uint32_t i = 0; i < n; i++) e[i] = to_elem(t->cell[i]);
     v->elem = e;
@@ -395,7 +395,7 @@ cell rl_cell_combine(const rl_shaper *s, binary op, cell a, cell b, rl_dtype t) 
     if (a.kind == CELL_INT && b.kind == CELL_INT) return integers(op, a.num, b.num, rl_attr_int(s->n, "fmod", 0) != 0);
     if (a.kind == CELL_FLOAT && b.kind == CELL_FLOAT) return floats(op, a.f, b.f);
     ratio x = ratio_of(a), y = ratio_of(b), r;
-    bool integer = !is_float(t);
+    bool integer = !rl_dtype_is_c_float(t);
     if (!x.ok || !y.ok || (op >= DIV && a.kind == CELL_SYM && !rounds_down(s, a))) return none;
     if (op <= SUB) r = sum(s, op, x, y);
     else if (op == MUL) r = product(s, x, y);
@@ -453,7 +453,7 @@ cell rl_cell_convert(const rl_shaper *s, cell c, rl_dtype from, rl_dtype to) {
         if (c.kind == CELL_SYM) return rl_shape_least(s, c.sym) > 0 ? of_int(1) : none;
         return c.kind == CELL_NONE ? c : of_int(c.kind == CELL_INT ? c.num != 0 : c.f != 0);
     }
-    if (is_float(to)) {
+    if (rl_dtype_is_c_float(to)) {
         if (c.kind == CELL_INT) return of_float(to == RL_F32 ? (double)(float)c.num : (double)c.num);
         return rl_cell_rounded(c, to);
     }

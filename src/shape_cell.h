@@ -34,13 +34,9 @@ static inline rl_cell of_float(double x) {
     return (rl_cell){.kind = CELL_FLOAT, .f = x};
 }
 
-static inline bool is_float(rl_dtype t) {
-    return t == RL_F32 || t == RL_F64;
-}
-
 /* Types whose elements are numbers to compute with; others only move. */
 static inline bool computes(rl_dtype t) {
-    return is_float(t) || t == RL_BOOL || (t >= RL_U8 && t <= RL_I64) || t == RL_U32 || t == RL_U64;
+    return rl_dtype_is_c_float(t) || t == RL_BOOL || (t >= RL_U8 && t <= RL_I64) || t == RL_U32 || t == RL_U64;
 }
 
 static inline rl_cell symbol(rl_dim d, int64_t den) {

@@ -70,7 +70,7 @@ static bool fold_unary(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     rl_cells x;
     (void)port;
     if (!load(s, 0, &x) || x.n != out->n || !computes(x.dtype)) return false;
-    for (uint32_t i = 0; i < out->n; i++) out->cell[i] = rl_cell_rounded(rl_cell_apply(s, (unary)arg, x.cell[i], !is_float(out->dtype)), out->dtype);
+    for (uint32_t i = 0; i < out->n; i++) out->cell[i] = rl_cell_rounded(rl_cell_apply(s, (unary)arg, x.cell[i], !rl_dtype_is_c_float(out->dtype)), out->dtype);
     return true;
 }
 
@@ -79,7 +79,7 @@ static bool fold_binary(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     rl_cells x, y;
     (void)port;
     if (s->n->nin == 0 || !load(s, 0, &x) || !computes(x.dtype) || !spreads(out, &x)) return false;
-    if (s->n->nin > 2 && is_float(x.dtype) && arg == ADD) return false; /* the order of the sum is not fixed */
+    if (s->n->nin > 2 && rl_dtype_is_c_float(x.dtype) && arg == ADD) return false; /* the order of the sum is not fixed */
     for (uint32_t i = 0; i < out->n; i++) out->cell[i] = x.cell[broadcast_index(out, &x, i)];
     for (uint32_t k = 1; k < s->n->nin; k++) {
         if (!load(s, k, &y) || y.dtype != x.dtype || !spreads(out, &y)) return false;
@@ -306,7 +306,7 @@ static bool fold_fill(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
 static bool fold_range(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     rl_cells a, d;
     (void)arg, (void)port;
-    if (is_float(out->dtype) || !load(s, 0, &a) || a.n != 1) return false;
+    if (rl_dtype_is_c_float(out->dtype) || !load(s, 0, &a) || a.n != 1) return false;
     cell step = of_int(1);
     if (input(s, 2)) {
         if (!load(s, 2, &d) || d.n != 1) return false;
@@ -323,7 +323,7 @@ static bool fold_reduce(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     const int64_t *axes = NULL;
     uint32_t n = 0, a;
     (void)port;
-    if (!load(s, 0, &x) || is_float(x.dtype) || !computes(x.dtype) || x.n == 0) return false;
+    if (!load(s, 0, &x) || rl_dtype_is_c_float(x.dtype) || !computes(x.dtype) || x.n == 0) return false;
     if ((rl_attr_find(s->n, "axes") || input(s, 1)) && !int_list(s, "axes", 1, &axes, &n)) return false;
     if (n == 0 && rl_attr_int(s->n, "noop_with_empty_axes", 0)) return fold_copy(s, 0, 0, out);
     bool *gone = rl_new(s->tmp, bool, x.rank), *begun = rl_new(s->tmp, bool, out->n);

@@ -29,12 +29,14 @@ static rl_status quotient(const rl_shaper *s, rl_dim a, rl_dim b, rl_dim *q) {
 
 /* The one dim of d that is UNKNOWN, at `hole`, from the number of elements; sizes in both x and d are left out first. */
 static rl_status fill_hole(const rl_shaper *s, const rl_valinfo *x, rl_dim *d, uint32_t n, uint32_t hole) {
+    enum { SOUGHT = 64 }; /* dims of x, at most, for each of d: a hostile model has many */
     rl_dim *from = copy_dims(s, x), rest = 1;
+    uint32_t nfrom = RL_MIN(x->rank, (uint32_t)SOUGHT);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = 0;
         if (i == hole) continue;
-        while (k < x->rank && k < 64 && (from[k] != d[i] || d[i] == 0)) k++;
-        if (k < x->rank && k < 64) from[k] = 1;
+        while (k < nfrom && (from[k] != d[i] || d[i] == 0)) k++;
+        if (k < nfrom) from[k] = 1;
         else rest = rl_shape_mul(s, rest, d[i]);
     }
     return quotient(s, rl_shape_prod(s, from, x->rank), rest, &d[hole]);
