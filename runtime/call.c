@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../src/onnx.h"
+#include "../src/onnx_fields.h"
 #include "../src/wire.h"
 #include "device.h"
 #include "exec.h"
@@ -210,15 +211,6 @@ rl_status rl_call_ints(rl_call *c, const char *name, uint32_t slot, const int64_
     return RL_OK;
 }
 
-/* The TensorProto inside an AttributeProto. */
-static rl_span tensor_bytes(const rl_attr *a) {
-    rl_span t = {0};
-    rl_wire w = rl_wire_of(a->raw);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == 5) t = f.body;
-    return t;
-}
-
 rl_status rl_call_tensor(rl_call *c, const char *name, const rl_tensor **out) {
     const rl_attr *a = rl_attr_find(c->node, name);
     *out = NULL;
@@ -226,7 +218,7 @@ rl_status rl_call_tensor(rl_call *c, const char *name, const rl_tensor **out) {
     if (a->kind != RL_ATTR_TENSOR) return rl_call_fail(c, RL_EMODEL, "attribute '%s' is no tensor", name);
     rl_const k = *a->tensor;
     const rl_span *s = NULL;
-    if (!k.data && a->raw.p) RL_TRY(rl_onnx_tensor((rl_graph *)(uintptr_t)c->g, tensor_bytes(a), &k, &s));
+    if (!k.data && a->raw.p) RL_TRY(rl_onnx_tensor((rl_graph *)(uintptr_t)c->g, rl_wire_part(a->raw, ATTR_T), &k, &s));
     if (!k.data && !s) return rl_call_fail(c, RL_ELIMIT, "attribute '%s': a tensor of this kind does not run", name);
     RL_TRY(rl_call_dims(c, k.rank, k.dim));
     rl_tensor *t = rl_call_temp(c, k.dtype, k.rank, k.dim);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../src/onnx.h"
+#include "../src/onnx_fields.h"
 #include "../src/wire.h"
 #include "fuse.h"
 #include "native.h"
@@ -172,12 +173,9 @@ rl_span rl_native_text(const rl_graph *g, const char *device) {
     rl_span found = {0};
     rl_wire w = rl_wire_of(rl_onnx_bytes(g));
     for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number != 14 || f.type != RL_WIRE_LEN) continue;
-        rl_span part[2] = {{0}, {0}};
-        rl_wire e = rl_wire_of(f.body);
-        for (rl_field k; rl_wire_next(&e, &k);)
-            if (k.type == RL_WIRE_LEN && (k.number == 1 || k.number == 2)) part[k.number - 1] = k.body;
-        if (part[0].n == strlen(name) && rl_same_bytes(part[0].p, name, part[0].n)) found = part[1];
+        if (f.number != MODEL_METADATA || f.type != RL_WIRE_LEN) continue;
+        rl_span key = rl_wire_part(f.body, ENTRY_KEY);
+        if (key.n == strlen(name) && rl_same_bytes(key.p, name, key.n)) found = rl_wire_part(f.body, ENTRY_VALUE);
     }
     return found;
 }

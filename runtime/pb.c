@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "../src/onnx.h"
+#include "../src/onnx_fields.h"
 #include "../src/wire.h"
 #include "values.h"
 
 enum {
-    TENSOR_DIMS = 1, TENSOR_TYPE = 2, TENSOR_STRINGS = 6, TENSOR_RAW = 9,
     LIST_ELEM = 2, LIST_TENSOR = 3, LIST_SEQUENCE = 5, LIST_OPTIONAL = 7, /* also of OptionalProto, which has one of each */
     ELEM_TENSOR = 1, ELEM_SEQUENCE = 3,
     NESTED = 16 /* the most sequences inside each other */
@@ -65,13 +65,13 @@ rl_status rl_pb_read(rl_rt *rt, rl_graph *g, rl_pb_kind kind, rl_span bytes, rl_
 
 static void print_tensor(rl_rt *rt, const rl_tensor *t, rl_text *to) {
     for (uint32_t i = 0; i < t->rank; i++) rl_wire_add_varint(to, TENSOR_DIMS, (uint64_t)t->dim[i]);
-    rl_wire_add_varint(to, TENSOR_TYPE, t->dtype);
+    rl_wire_add_varint(to, TENSOR_DATA_TYPE, t->dtype);
     rl_tensor dense = rl_contiguous(rt, t);
     int64_t n = rl_numel(t);
-    if (t->dtype != RL_STRING) rl_wire_add_block(to, TENSOR_RAW, rl_data(&dense), rl_bytes_of(t->dtype, n));
+    if (t->dtype != RL_STRING) rl_wire_add_block(to, TENSOR_RAW_DATA, rl_data(&dense), rl_bytes_of(t->dtype, n));
     for (int64_t i = 0; t->dtype == RL_STRING && i < n; i++) {
         rl_str s = ((rl_str *)rl_data(&dense))[i];
-        rl_wire_add_block(to, TENSOR_STRINGS, s, strlen(s));
+        rl_wire_add_block(to, TENSOR_STRING_DATA, s, strlen(s));
     }
     rl_tensor_drop(&dense);
 }

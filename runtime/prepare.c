@@ -3,6 +3,7 @@
 
 #include "../src/expand.h"
 #include "../src/onnx.h"
+#include "../src/onnx_fields.h"
 #include "../src/schema.h"
 #include "../src/shape.h"
 #include "../src/wire.h"
@@ -52,7 +53,7 @@ static rl_tensor tensor_of(rl_rt *rt, const rl_const *c, const rl_span *strings)
     return t;
 }
 
-/* SparseTensorProto {values 1, indices 2, dims 3}: elements at places counted row-major, [n], or at indices, [n,rank]; else 0. */
+/* Elements of a SparseTensorProto at places counted row-major, [n], or at indices, [n,rank]; else 0. */
 static rl_status put_sparse(rl_rt *rt, const rl_valinfo *v, const rl_tensor *value, const rl_tensor *index, rl_tensor *out) {
     int64_t n = rl_numel(value), all = rl_numel(out), per = index->rank == 2 ? index->dim[1] : 1;
     const int64_t *at = rl_data(index);
@@ -71,13 +72,10 @@ static rl_status put_sparse(rl_rt *rt, const rl_valinfo *v, const rl_tensor *val
 }
 
 static rl_status read_sparse(rl_rt *rt, rl_graph *g, const rl_valinfo *v, rl_tensor *out) {
-    rl_span part[2] = {{0}, {0}};
+    const rl_span part[] = {rl_wire_part(v->raw, SPARSE_VALUES), rl_wire_part(v->raw, SPARSE_INDICES)};
     rl_const c[2];
     const rl_span *strings;
     rl_tensor t[2];
-    rl_wire w = rl_wire_of(v->raw);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.type == RL_WIRE_LEN && (f.number == 1 || f.number == 2)) part[f.number - 1] = f.body;
     if (!part[0].p || !part[1].p || !rl_dtype_bits(v->dtype) || v->rank == RL_NORANK)
         return rl_fail(rt->ctx, RL_ELIMIT, "initializer '%.100s': its data is not at hand", v->name);
     for (int i = 0; i < 2; i++) {

@@ -9,25 +9,17 @@
 
 /* ---- reading ---- */
 
-static rl_span field_of(rl_span message, uint32_t number) {
-    rl_span found = {0};
-    rl_wire w = rl_wire_of(message);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == number && f.type == RL_WIRE_LEN) found = f.body;
-    return found;
-}
-
-/* The graph keeps the types of tensors only: others are looked up in the file's ValueInfoProto {name 1, type 2}. */
+/* The graph keeps the types of tensors only: others are looked up in the file's ValueInfoProto. */
 static rl_pb_kind kind_of(const rl_graph *g, rl_str name) {
     if (!g->onnx) return RL_PB_TENSOR;
     rl_wire w = rl_wire_of(g->onnx->graph);
     for (rl_field f; rl_wire_next(&w, &f);) {
         if (f.number != GRAPH_INPUT) continue;
-        rl_span given = field_of(f.body, 1), type = field_of(f.body, 2);
+        rl_span given = rl_wire_part(f.body, VALUE_NAME), type = rl_wire_part(f.body, VALUE_TYPE);
         if (given.n != strlen(name) || !rl_same_bytes(given.p, name, given.n)) continue;
         rl_wire v = rl_wire_of(type);
         for (rl_field k; rl_wire_next(&v, &k);)
-            if (k.type == RL_WIRE_LEN && k.number != 6) return (rl_pb_kind)k.number; /* 6: a denotation */
+            if (k.type == RL_WIRE_LEN && k.number != TYPE_DENOTATION) return (rl_pb_kind)k.number;
     }
     return RL_PB_TENSOR;
 }

@@ -5,30 +5,28 @@
 #include "../runtime/native_cert.h"
 #include "cmd.h"
 #include "cmd_profile.h"
+#include "onnx_fields.h"
 #include "wire.h"
 
 /* ---- the model with its plan ---- */
 
 static bool is_plan(const rl_field *f, rl_str name) {
-    rl_wire e = rl_wire_of(f->body);
-    bool found = false;
-    if (f->number != 14 || f->type != RL_WIRE_LEN) return false;
-    for (rl_field k; rl_wire_next(&e, &k);)
-        if (k.number == 1 && k.type == RL_WIRE_LEN) found = k.body.n == strlen(name) && rl_same_bytes(k.body.p, name, k.body.n);
-    return found;
+    if (f->number != MODEL_METADATA || f->type != RL_WIRE_LEN) return false;
+    rl_span key = rl_wire_part(f->body, ENTRY_KEY);
+    return key.n == strlen(name) && rl_same_bytes(key.p, name, key.n);
 }
 
-/* IN's bytes, less the plan that it has, and the new one, if any, as one more entry of its metadata (ModelProto.metadata_props, 14). */
+/* IN's bytes, less the plan that it has, and the new one, if any, as one more entry of its metadata. */
 static void put_model(rl_text *out, const rl_graph *g, const char *device, const rl_text *plan) {
     rl_text entry = {.mem = out->mem};
     rl_str name = rl_native_key(g->ctx, device);
     rl_wire w = rl_wire_of(rl_onnx_bytes(g));
     for (rl_field f; rl_wire_next(&w, &f);)
-        if (!is_plan(&f, name)) rl_put_bytes(out, (const char *)f.all.p, f.all.n);
+        if (!is_plan(&f, name)) rl_put_bytes(out, f.all.p, f.all.n);
     if (!plan) return;
-    rl_wire_add_block(&entry, 1, name, strlen(name));
-    rl_wire_add_block(&entry, 2, plan->p, plan->n);
-    rl_wire_add_block(out, 14, entry.p, entry.n);
+    rl_wire_add_block(&entry, ENTRY_KEY, name, strlen(name));
+    rl_wire_add_block(&entry, ENTRY_VALUE, plan->p, plan->n);
+    rl_wire_add_block(out, MODEL_METADATA, entry.p, entry.n);
 }
 
 /* ---- the command ---- */

@@ -3,14 +3,8 @@
 
 #include <string.h>
 
+#include "onnx_fields.h"
 #include "wire.h"
-
-/* Field numbers of ONNX's messages. */
-enum {
-    MODEL_GRAPH = 7, GRAPH_NODE = 1, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_HINT = 13, GRAPH_ANNOTATION = 14,
-    GRAPH_SPARSE = 15, NODE_INPUT = 1, VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEM = 1, TENSOR_SHAPE = 2, SHAPE_DIM = 1,
-    DIM_VALUE = 1, DIM_PARAM = 2
-};
 
 typedef struct {
     const rl_graph *g;
@@ -45,8 +39,8 @@ static void put_port(const cutter *c, uint32_t number, rl_value v) {
         rl_wire_add_block(&shape, SHAPE_DIM, dim.p, dim.n);
     }
     if (x->dtype != RL_UNDEF) {
-        rl_wire_add_varint(&type, TENSOR_ELEM, x->dtype);
-        if (x->rank != RL_NORANK) rl_wire_add_block(&type, TENSOR_SHAPE, shape.p, shape.n);
+        rl_wire_add_varint(&type, TYPE_TENSOR_ELEM, x->dtype);
+        if (x->rank != RL_NORANK) rl_wire_add_block(&type, TYPE_TENSOR_SHAPE, shape.p, shape.n);
         wrap(&type, TYPE_TENSOR);
     }
     rl_wire_add_block(&port, VALUE_NAME, x->name, strlen(x->name));
@@ -161,13 +155,13 @@ static bool put_graph(const cutter *c, rl_span graph) {
             rl_node n = c->node[k];
             if (n.i != RL_NONE && c->cut[k] == RL_CUT_KEEP) put_node(c, rl_nod(c->g, n), f.body);
             k++;
-        } else if (f.number == GRAPH_INITIALIZER || f.number == GRAPH_SPARSE) {
+        } else if (f.number == GRAPH_INITIALIZER || f.number == GRAPH_SPARSE_INITIALIZER) {
             if (is_read(c, f.body)) put_field(c->out, &f);
         } else if (f.number == GRAPH_INPUT) {
             if (stays_input(c, f.body)) put_field(c->out, &f);
         } else if (f.number == GRAPH_OUTPUT) {
             if (out < c->g->output.n && becomes_output(c, c->g->output.p[out++])) put_field(c->out, &f);
-        } else if (f.number != GRAPH_HINT && f.number != GRAPH_ANNOTATION) {
+        } else if (f.number != GRAPH_VALUE_INFO && f.number != GRAPH_QUANTIZATION) {
             put_field(c->out, &f);
         }
     }

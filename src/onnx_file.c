@@ -38,7 +38,7 @@ static rl_status status_of(int error) {
 }
 
 /* Maps an open file and closes it; NULL, or why not, and the errno, if any. */
-static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out, rl_fileid *id) {
+static const char *map_fd(int fd, bool one_link, rl_span *out, rl_fileid *id) {
     struct stat st;
     const char *why = NULL;
     *out = (rl_span){0};
@@ -47,7 +47,6 @@ static const char *map_fd(int fd, uint64_t max, bool one_link, rl_span *out, rl_
     else if (S_ISDIR(st.st_mode)) why = "is a directory";
     else if (!S_ISREG(st.st_mode)) why = "not a regular file";
     else if (one_link && st.st_nlink > 1) why = "has more than one hard link: put a copy of it in its place";
-    else if ((uint64_t)st.st_size > max) why = "larger than the limit";
     else if (st.st_size > 0) {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) why = strerror(errno);
@@ -69,7 +68,7 @@ rl_status rl_file_map(rl_ctx *ctx, const char *path, uint64_t max, rl_span *out,
         return rl_fail(ctx, RL_ELIMIT, "%.400s: has %lld bytes, over the limit of %llu", path, (long long)st.st_size,
                        (unsigned long long)max);
     }
-    const char *why = map_fd(fd, max, false, out, id);
+    const char *why = map_fd(fd, false, out, id);
     return why ? rl_fail(ctx, status_of(errno), "%.400s: cannot read: %s", path, why) : RL_OK;
 }
 
@@ -150,7 +149,7 @@ rl_status rl_file_map_beneath(rl_ctx *ctx, const char *dir, const char *location
         const char *why = errno == ELOOP ? "is a symbolic link, and none is followed: put a copy of the file in its place" : strerror(errno);
         return rl_fail(ctx, RL_EIO, "external data '%.200s': %s", location, why);
     }
-    const char *why = map_fd(fd, UINT64_MAX, !any, out, id);
+    const char *why = map_fd(fd, !any, out, id);
     return why ? rl_fail(ctx, status_of(errno), "external data '%.200s': %s", location, why) : RL_OK;
 }
 
@@ -407,7 +406,7 @@ static bool same_bytes(const char *path, const rl_span *s, size_t n) {
     rl_span have;
     size_t at = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || map_fd(fd, UINT64_MAX, false, &have, NULL)) return false;
+    if (fd < 0 || map_fd(fd, false, &have, NULL)) return false;
     bool same = true;
     for (size_t i = 0; i < n && same; at += s[i++].n) same = s[i].n <= have.n - at && rl_same_bytes(have.p + at, s[i].p, s[i].n);
     same &= at == have.n;

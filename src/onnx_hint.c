@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "onnx.pb-c.h"
+#include "onnx_read.h"
 #include "onnx_writer.h"
 #include "ops.h"
 
@@ -73,16 +74,8 @@ static bool shape_holds(const rl_ctx *ctx, const Onnx__TensorShapeProto *s, cons
     return true;
 }
 
-static void *scratch_alloc(void *arena, size_t n) {
-    return rl_alloc(arena, n);
-}
-
-static void scratch_free(void *arena, void *p) {
-    (void)arena, (void)p;
-}
-
 rl_status rl_writer_hint(rl_writer *w, const rl_graph *g, const rl_field *f) {
-    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
+    ProtobufCAllocator alloc = rl_onnx_allocator(w->mem);
     Onnx__ValueInfoProto *p = onnx__value_info_proto__unpack(&alloc, f->body.n, f->body.p);
     if (!p) return rl_fail(w->ctx, RL_EMODEL, "value_info: is damaged");
     if (!is_live_name(g, p->name)) return RL_OK;
@@ -124,7 +117,7 @@ static void size_shape(rl_writer *w, Onnx__TypeProto__Tensor *t, const rl_valinf
 
 /* An input or output that has another name, order or size now; the rest of the field stays. */
 rl_status rl_writer_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_field *f) {
-    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
+    ProtobufCAllocator alloc = rl_onnx_allocator(w->mem);
     if (rl_clean_port(g, v, f->body) || (g->as_read && !g->sized)) {
         rl_writer_span(w, f->all);
         return RL_OK;
@@ -146,7 +139,7 @@ rl_status rl_writer_port(rl_writer *w, const rl_graph *g, rl_value v, const rl_f
 
 /* Quantization parameters are named by their tensors: gone with any of them. */
 rl_status rl_writer_annotation(rl_writer *w, const rl_graph *g, const rl_field *f) {
-    ProtobufCAllocator alloc = {scratch_alloc, scratch_free, w->mem};
+    ProtobufCAllocator alloc = rl_onnx_allocator(w->mem);
     Onnx__TensorAnnotation *p = onnx__tensor_annotation__unpack(&alloc, f->body.n, f->body.p);
     if (!p) return rl_fail(w->ctx, RL_EMODEL, "quantization_annotation: is damaged");
     bool live = is_live_name(g, p->tensor_name);

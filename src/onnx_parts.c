@@ -113,12 +113,7 @@ static const char *text_of(rl_level *l, rl_span s) {
 }
 
 static rl_status read_entry(rl_level *l, rl_span bytes, rl_tensor_head *h) {
-    rl_span key = {0}, value = {0};
-    rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.number == 1) key = f.body;
-        if (f.number == 2) value = f.body;
-    }
+    rl_span key = rl_wire_part(bytes, ENTRY_KEY), value = rl_wire_part(bytes, ENTRY_VALUE);
     if (!key.p || !value.p) return RL_OK;
     const char *name = text_of(l, key);
     const char **to = strcmp(name, "location") == 0 ? &h->location

@@ -55,6 +55,7 @@ void rl_level_close(rl_level *l);
 void rl_level_clean(rl_level *l); /* now and then empties the scratch: what was unpacked before may be gone */
 /* The message's fields whose numbers are in mask, as one message. */
 rl_span rl_level_pick(rl_level *l, rl_span s, uint32_t mask);
+ProtobufCAllocator rl_onnx_allocator(rl_arena *mem); /* for protobuf-c: what it makes is in mem */
 void *rl_level_unpack(rl_level *l, const ProtobufCMessageDescriptor *d, rl_span s); /* NULL: damaged */
 /* Checks the whole tree of messages, and notes external data. */
 rl_status rl_onnx_scan(rl_reader *r, rl_span bytes);

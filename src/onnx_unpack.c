@@ -8,12 +8,16 @@
 
 /* ---- protobuf-c ---- */
 
-static void *scratch_alloc(void *arena, size_t n) {
+static void *arena_alloc(void *arena, size_t n) {
     return rl_alloc(arena, n);
 }
 
-static void scratch_free(void *arena, void *p) {
+static void arena_free(void *arena, void *p) {
     (void)arena, (void)p;
+}
+
+ProtobufCAllocator rl_onnx_allocator(rl_arena *mem) {
+    return (ProtobufCAllocator){arena_alloc, arena_free, mem};
 }
 
 void rl_level_open(rl_level *l, rl_reader *r, rl_graph *g, uint32_t depth) {
@@ -54,7 +58,7 @@ rl_span rl_level_pick(rl_level *l, rl_span s, uint32_t mask) {
 }
 
 void *rl_level_unpack(rl_level *l, const ProtobufCMessageDescriptor *d, rl_span s) {
-    l->alloc = (ProtobufCAllocator){scratch_alloc, scratch_free, &l->scratch};
+    l->alloc = rl_onnx_allocator(&l->scratch);
     return protobuf_c_message_unpack(d, &l->alloc, s.n, s.p);
 }
 
@@ -71,13 +75,8 @@ static uint32_t wire_type(ProtobufCType t) {
 
 /* Notes where external data is, also in functions and other parts that stay bytes. */
 static void note_location(rl_reader *r, rl_span entry) {
-    rl_span key = {0}, value = {0};
-    rl_wire w = rl_wire_of(entry);
-    for (rl_field f; rl_wire_next(&w, &f);) {
-        if (f.type == RL_WIRE_LEN && f.number == 1) key = f.body;
-        if (f.type == RL_WIRE_LEN && f.number == 2) value = f.body;
-    }
-    if (key.n == 8 && rl_same_bytes(key.p, "location", 8)) rl_push(r->onnx->mem, r->onnx->location, value);
+    rl_span key = rl_wire_part(entry, ENTRY_KEY);
+    if (key.n == 8 && rl_same_bytes(key.p, "location", 8)) rl_push(r->onnx->mem, r->onnx->location, rl_wire_part(entry, ENTRY_VALUE));
 }
 
 static rl_field_kind visit_message(rl_reader *r, const ProtobufCFieldDescriptor *d, const rl_field *f,

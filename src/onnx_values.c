@@ -75,10 +75,7 @@ rl_status rl_read_initializer(rl_level *l, rl_span bytes) {
 /* A sparse initializer: a source whose data nobody looks at. */
 rl_status rl_read_sparse(rl_level *l, rl_span bytes) {
     rl_graph *g = l->g;
-    rl_span values = {0};
-    rl_wire w = rl_wire_of(bytes);
-    for (rl_field f; rl_wire_next(&w, &f);)
-        if (f.number == SPARSE_VALUES) values = f.body;
+    rl_span values = rl_wire_part(bytes, SPARSE_VALUES);
     Onnx__TensorProto *t = rl_level_unpack(l, &onnx__tensor_proto__descriptor,
                                            rl_level_pick(l, values, BIT(TENSOR_NAME) | BIT(TENSOR_DATA_TYPE)));
     Onnx__SparseTensorProto *s =

@@ -73,6 +73,14 @@ bool rl_wire_next_any(rl_wire *w, rl_field *f) {
     return true;
 }
 
+rl_span rl_wire_part(rl_span message, uint32_t number) {
+    rl_span part = {0};
+    rl_wire w = rl_wire_of(message);
+    for (rl_field f; rl_wire_next(&w, &f);)
+        if (f.number == number && f.type == RL_WIRE_LEN) part = f.body;
+    return part;
+}
+
 typedef struct {
     rl_wire w;
     const void *message;

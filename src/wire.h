@@ -44,6 +44,8 @@ static inline bool rl_wire_next(rl_wire *w, rl_field *f) {
     return true;
 }
 bool rl_wire_varint(rl_wire *w, uint64_t *x);
+/* The bytes of the message's last field of this number; p NULL: it has none. */
+rl_span rl_wire_part(rl_span message, uint32_t number);
 
 /* What the scanner asks about each field: message is the schema's entry of the message it stands in. A SINGLE message may
  * stand there once: protobuf would merge a second one into it, in time quadratic in their number. */
