@@ -33,7 +33,7 @@ static tally *conversions_in(const rl_plan *p, const uint32_t *cfg, rl_arena *tm
     const rl_conversions all = rl_conversions_of(p, cfg, NULL, tmp);
     for (uint32_t k = 0; k < p->op.n; k++) {
         const rl_oplegal *op = &p->op.p[k];
-        sum[RL_MIN(op->comp, p->ncomp)].time += op->config.p[cfg[k]].charge * rl_charge_unit(p, op);
+        sum[RL_MIN(op->comp, p->ncomp)].time += rl_charge_time(p, op, cfg[k]);
     }
     for (uint32_t i = 0; i < all.n; i++) {
         const rl_cls *c = &p->cls.p[all.p[i]];
@@ -399,16 +399,25 @@ static rl_status quickest(rl_plan *p, const rl_scale *by_count, const own_moves 
     return RL_OK;
 }
 
-/* The same with more candidates: of the components chosen all configurations, where these are few, or what p->lifted leads to. */
-static rl_status solve_wider(rl_plan *p, const bool *chosen, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
+/* The same with more candidates: of the components chosen all configurations, where these are few, or what p->lifted leads to.  *before: those that there
+ * were; NULL: there are no more. */
+static rl_status solve_with_more(rl_plan *p, const bool *chosen, const rl_scale *s, bool plain, const budget *b, rl_solution *next, const rl_saved **before, rl_arena *tmp) {
     rl_posed x;
-    rl_solution next;
-    const rl_saved *before = rl_candidates_save(p, tmp);
+    const rl_saved *few = rl_candidates_save(p, tmp);
+    *before = NULL;
     if (!rl_candidates_widen(p, chosen)) return RL_OK;
+    *before = few;
     rl_pose(p, s, &(rl_posing){.plain = plain}, &x);
-    RL_TRY(rl_posed_solve(p, &x, part_of(b), &next));
-    if (next.cost > sol->cost) rl_candidates_restore(p, before, NULL);
-    else *sol = next;
+    return rl_posed_solve(p, &x, part_of(b), next);
+}
+
+/* *sol becomes what more candidates have, if that costs no more. */
+static rl_status solve_wider(rl_plan *p, const bool *chosen, const rl_scale *s, bool plain, const budget *b, rl_solution *sol, rl_arena *tmp) {
+    rl_solution next;
+    const rl_saved *before;
+    RL_TRY(solve_with_more(p, chosen, s, plain, b, &next, &before, tmp));
+    if (before && next.cost > sol->cost) rl_candidates_restore(p, before, NULL);
+    else if (before) *sol = next;
     return RL_OK;
 }
 
@@ -480,16 +489,14 @@ static rl_status choose_by_time(rl_pass_run *r, const rl_scale *s, const own_mov
 static rl_status choose_from_all(rl_pass_run *r, const rl_scale *s, const own_moves *charged, const budget *b, rl_solution *sol, rl_arena *tmp) {
     rl_plan *p = r->plan;
     bool *slow = rl_new(tmp, bool, p->ncomp), worse = false;
-    rl_posed x;
     rl_solution next;
+    const rl_saved *few;
     if (!rl_any_slow(p, sol->cfg, !charged, slow, tmp)) return RL_OK;
-    const rl_saved *few = rl_candidates_save(p, tmp);
     const rl_plan bounds = *p;
     const tally *was = charged ? tally_of(p, charged, sol->cfg, false, tmp) : conversions_in(p, sol->cfg, tmp);
     for (uint32_t c = 0; c < p->ncomp; c++) p->folded[c] &= !slow[c]; /* that was by count */
-    if (!rl_candidates_widen(p, slow)) return RL_OK;
-    rl_pose(p, s, &(rl_posing){.plain = true}, &x);
-    RL_TRY(rl_posed_solve(p, &x, part_of(b), &next));
+    RL_TRY(solve_with_more(p, slow, s, true, b, &next, &few, tmp));
+    if (!few) return RL_OK;
     RL_TRY(choose_by_time(r, s, charged, b, &next, tmp));
     const tally *now = charged ? tally_of(p, charged, next.cfg, false, tmp) : conversions_in(p, next.cfg, tmp);
     for (uint32_t c = 0; c < p->ncomp; c++) worse |= now[c].time > was[c].time;

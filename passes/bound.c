@@ -149,11 +149,12 @@ static void note(rl_prover *v, const rl_least *least, const rl_kept *before) {
     }
 }
 
-/* Folds of the restricted problem, one after the other; again: NULL where there is none; halves: it leaves half of the configurations at most; untold:
- * it is also of values that keep all atoms, and the certificate cannot have that. */
+/* A fold of the restricted problem, and another one of what it leaves: again, NULL where there is none.  halves: that leaves half of the configurations at
+ * most; untold: it changes orders of a value that keeps all of its atoms, which a certificate cannot say. */
 typedef struct { uint32_t **to, **again; bool halves, untold; } folds;
 
-/* The problem folded; place: of each configuration that is left its place before; all: so are single orders, and the solver need not look for more. */
+/* The problem folded.  place: [op] for each configuration that is left where it was before; all: no fold that was found had to be dropped for the
+ * certificate, so the solver need not look for any. */
 typedef struct { rl_problem problem; uint32_t **place; folds f; bool all; } folded;
 
 static uint32_t count_configs(const rl_problem *p) {

@@ -1,4 +1,5 @@
-/* What bound.c and keep.c share: exact costs of the assignment problem, and the atoms that the bound looks at. */
+/* What the files share that bound the assignment problem from below (bound.c): its exact costs, the atoms that a bound looks at, folds, spans, and what
+ * becomes of its choice (lift.c). */
 #ifndef RL_BOUND_H
 #define RL_BOUND_H
 #include "plan.h"

@@ -376,6 +376,8 @@ int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op) {
     return op->noperand ? rl_move_time(p, rl_charged_class(p, op)) / 10 : 0;
 }
 
+int64_t rl_charge_time(const rl_plan *p, const rl_oplegal *op, uint32_t i) { return op->config.p[i].charge * rl_charge_unit(p, op); }
+
 /* Whether taking one run of atoms out leaves the others in place. */
 static bool one_group_moves(const uint8_t *place, uint32_t n) {
     for (uint32_t skip = 0; skip < n; skip++) {

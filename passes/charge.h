@@ -19,6 +19,8 @@ bool rl_is_of_bytes(const rl_plan *p, const rl_oplegal *op);
 /* What a conversion of the class takes, whichever groups of dims move; what a tenth of one takes of what the op is charged by. */
 int64_t rl_move_time(const rl_plan *p, uint32_t cls);
 int64_t rl_charge_unit(const rl_plan *p, const rl_oplegal *op);
+/* What the op is charged in its i-th configuration, as a time. */
+int64_t rl_charge_time(const rl_plan *p, const rl_oplegal *op, uint32_t i);
 
 /* Of one configuration (config 0 is the model as it stands), in tenths. */
 int64_t rl_config_charge(const rl_plan *p, const rl_oplegal *op, const rl_config *c);

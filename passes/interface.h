@@ -50,5 +50,7 @@ rl_str rl_port_order(rl_ctx *ctx, const rl_port *port);
 
 /* What a report says of the result, and of the ports where some were given; names and sizes of files are the caller's to fill in. */
 void rl_summarize(const rl_outcome *o, const rl_interface *io, rl_arena *mem, rl_report *r);
+/* rl_optimize; was, now, in mem: the Transposes before, and those that stay (rl_report_moves, or its JSON). */
+rl_status rl_optimize_listing(rl_graph *g, const rl_passopt *o, bool json, rl_arena *mem, rl_outcome *out, rl_text *was, rl_text *now);
 
 #endif

@@ -209,7 +209,7 @@ static const uint32_t *make_chosen_time(rl_prove_maker *m) { return make_time(m,
 
 static int64_t charged_by(const rl_plan *p, const uint32_t *cfg) {
     int64_t n = 0;
-    for (uint32_t k = 0; k < p->op.n; k++) n += p->op.p[k].config.p[cfg[k]].charge * rl_charge_unit(p, &p->op.p[k]);
+    for (uint32_t k = 0; k < p->op.n; k++) n += rl_charge_time(p, &p->op.p[k], cfg[k]);
     return n;
 }
 

@@ -26,13 +26,14 @@ typedef struct {
     const rl_choice *op;    /* [nop] */
     const uint32_t *start;  /* [nop] a configuration of each op known to be good (the model as it stands), or NULL */
     int64_t slack;          /* of a component: what is cheaper by no more than that is not sought for long */
-    int64_t upper;          /* a total that the least does not exceed: is it the least?  Then a choice of that cost is not sought.  0: none is known */
+    int64_t upper;          /* the least total is known to be no more than that: only what is cheaper is sought.  0: nothing is known */
 } rl_problem;
 
 typedef struct {
     uint32_t *cfg;   /* [nop] the configuration chosen for each op */
     int64_t cost;    /* its total, recomputed from the definition */
-    int64_t bound;   /* proven lower bound; == cost when optimal, but for the slack of each component; upper where that is the least */
+    int64_t bound;   /* no choice costs less: cost, when optimal (but for the slack of each component); the problem's upper where nothing is cheaper than
+                      * that, whatever cfg costs */
     bool optimal;
 } rl_solution;
 

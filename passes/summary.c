@@ -40,3 +40,18 @@ void rl_summarize(const rl_outcome *o, const rl_interface *io, rl_arena *mem, rl
     r->time_bound = o->time_bound;
     if (io->port.n) add_ports(io, mem, r);
 }
+
+static rl_status list_moves(const rl_graph *g, bool json, rl_arena *mem, rl_text *moves) {
+    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
+    *moves = (rl_text){.mem = mem};
+    if (json) rl_report_moves_json(g, mem, moves);
+    else rl_report_moves(g, mem, moves);
+    return RL_OK;
+}
+
+rl_status rl_optimize_listing(rl_graph *g, const rl_passopt *o, bool json, rl_arena *mem, rl_outcome *out, rl_text *was, rl_text *now) {
+    RL_TRY(rl_run_passes(g, "", o, out)); /* shapes */
+    RL_TRY(list_moves(g, json, mem, was));
+    RL_TRY(rl_optimize(g, o, out));
+    return list_moves(g, json, mem, now);
+}

@@ -143,18 +143,22 @@ typedef struct rl_call rl_call;
 typedef rl_status rl_kernel_fn(rl_call *c);
 
 #define RL_T(dtype) (1u << (dtype))
-/* First match wins: domain, type, since <= the node's opset version <= until, and the dtype of the deciding input. */
+/* The first row that matches runs: its domain and type are the node's, since <= version of the domain <= until, and `types` has the dtype of
+ * the node's first input that is not left out. */
 typedef struct {
     const char *domain, *type;
-    uint32_t since, until; /* versions of the domain */
-    uint32_t types;        /* RL_T bits that the first input that is there may have; 0: any value, also none and sequences */
+    uint32_t since, until;
+    uint32_t types;        /* RL_T bits; 0: whatever the inputs are, sequences or none */
     rl_kernel_fn *fn;
     int arg;               /* which of its family's ops: c->arg */
 } rl_kernel;
 
-/* What a device is to keep of the host: a constant's bytes, which stay what and where they are; a copy of what may change; or that only as long as there is room for
- * such (NULL: there is none left), as what each run makes anew may be new each time. */
-typedef enum { RL_KEEP_CONSTANT, RL_KEEP_COPY, RL_KEEP_IF_ROOM } rl_keeping;
+/* Bytes of the host that a device is to keep. */
+typedef enum {
+    RL_KEEP_CONSTANT, /* they stay what and where they are, and are known again by their place */
+    RL_KEEP_COPY,     /* they may change: they are known again by what they are */
+    RL_KEEP_IF_ROOM   /* the same, but of these a device keeps only so many: what each run makes anew may be new each time */
+} rl_keeping;
 
 struct rl_backend {
     const char *name;
@@ -178,19 +182,19 @@ struct rl_backend {
     rl_status (*fill)(rl_rt *rt, const rl_tensor *dst, const void *value);
     /* From one layout to another, padding zero. */
     rl_status (*convert)(rl_rt *rt, const rl_desc *to, void *out, const rl_desc *from, const void *in);
-    /* The host's bytes, here until the rl_rt is freed; the same bytes again cost nothing. NULL: no memory. */
+    /* The host's bytes, here until the rl_rt is freed; the same bytes again cost nothing. NULL: no memory, or no room for such. */
     void *(*keep)(rl_rt *rt, const void *host, size_t nbyte, rl_keeping how);
-    /* What is done between the first two can be done again, in the same places, by the third. */
+    /* From record to record_end what is asked for is remembered, not done. replay does all of it again, in the same places; forget frees it. */
     rl_status (*record)(rl_rt *rt);
-    /* In place of it: what is asked for need not be done one after the other, and memory that is freed is not used again until the end; about
-     * nbyte of it will be wanted. RL_ELIMIT: not here. What follows comes after those steps, whose numbers count those that did anything; the
-     * step is done, and did it ask for anything? */
-    rl_status (*record_branches)(rl_rt *rt, size_t nbyte);
-    rl_status (*after)(rl_rt *rt, const uint32_t *step, uint32_t n);
-    rl_status (*step_end)(rl_rt *rt, bool *did);
     rl_status (*record_end)(rl_rt *rt, void **out);
     rl_status (*replay)(rl_rt *rt, void *recording);
     void (*forget)(rl_rt *rt, void *recording);
+    /* In place of record, for steps that need not be done one after the other (branches.h): each waits for those alone that `after` names before it, by
+     * their numbers among the steps that asked for anything, of which step_end tells. Memory freed by one is given to none before record_end; about
+     * nbyte of it will be wanted. RL_ELIMIT: the device cannot do that, or has less memory. */
+    rl_status (*record_branches)(rl_rt *rt, size_t nbyte);
+    rl_status (*after)(rl_rt *rt, const uint32_t *step, uint32_t n);
+    rl_status (*step_end)(rl_rt *rt, bool *did);
     /* Notes the time there, after what was asked for so far, as mark i; after a sync: seconds between marks i and i + 1. */
     rl_status (*mark)(rl_rt *rt, uint32_t i);
     rl_status (*between)(rl_rt *rt, uint32_t i, double *seconds);

@@ -187,14 +187,6 @@ rl_status rl_optimize_bytes(const void *in, size_t nin, void **out, size_t *nout
 
 /* ---- explaining ---- */
 
-/* The moves, as JSON in mem: optimizing overwrites the graph. */
-static rl_status find_moves(const rl_graph *g, rl_arena *mem, rl_text *moves) {
-    if (RL_PROTECT(g->ctx)) return RL_ENOMEM;
-    moves->mem = mem;
-    rl_report_moves_json(g, mem, moves);
-    return RL_OK;
-}
-
 static rl_status print_stats(const rl_model *m, const rl_passopt *p, const rl_outcome *o, const rl_text *was, const rl_text *now, char **json) {
     rl_text t = {.mem = was->mem};
     if (RL_PROTECT(t.mem->ctx)) return RL_ENOMEM;
@@ -206,12 +198,9 @@ static rl_status print_stats(const rl_model *m, const rl_passopt *p, const rl_ou
 
 static rl_status stats_of(rl_graph *g, const rl_options *o, const rl_model *m, rl_arena *mem, char **json) {
     rl_outcome out;
-    rl_text was = {0}, now = {0};
+    rl_text was, now;
     const rl_passopt p = passopt_of(o);
-    RL_TRY(rl_run_passes(g, "", &p, &out));
-    RL_TRY(find_moves(g, mem, &was));
-    RL_TRY(rl_optimize(g, &p, &out));
-    RL_TRY(find_moves(g, mem, &now));
+    RL_TRY(rl_optimize_listing(g, &p, true, mem, &out, &was, &now));
     return print_stats(m, &p, &out, &was, &now, json);
 }
 

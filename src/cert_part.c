@@ -281,7 +281,8 @@ static int64_t most_charged(const builder *b, uint32_t j) {
     return most * rl_cert_unit(b->w->c, &b->w->c->op[b->part->op[j]]);
 }
 
-/* Below what a component that has no more conversions than the model has nothing may cost: with a price, each of its own may be paid for. */
+/* What no choice of the table may cost less than: the bound; with a price, and the price of as many conversions as the model has as it stands.  Then
+ * what has no more conversions than that takes no less than the bound. */
 static bool set_claim(const builder *b, rl_cert_table *t) {
     int64_t paid;
     t->claim = rl_cert_key_of(b->w->c, b->part->least);

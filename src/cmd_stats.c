@@ -3,15 +3,6 @@
 
 #include "cmd.h"
 
-/* The moves before and after, as texts in mem: optimizing overwrites the graph. */
-static rl_status find_moves(rl_line *l, rl_graph *g, rl_arena *mem, rl_text *moves) {
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    moves->mem = mem;
-    if (l->json) rl_report_moves_json(g, mem, moves);
-    else rl_report_moves(g, mem, moves);
-    return RL_OK;
-}
-
 static void put_stats(const rl_outcome *o, const rl_text *was, const rl_text *now, rl_text *t) {
     rl_report_counts(&o->before, t);
     if (was->n) {
@@ -35,11 +26,8 @@ static rl_status report_stats(rl_line *l, const rl_outcome *o, const rl_text *wa
 
 static rl_status stats_of(rl_line *l, rl_graph *g, rl_arena *mem) {
     rl_outcome o;
-    rl_text was = {0}, now = {0};
-    RL_TRY(rl_run_passes(g, "", &l->pass, &o));
-    RL_TRY(find_moves(l, g, mem, &was));
-    RL_TRY(rl_optimize(g, &l->pass, &o));
-    RL_TRY(find_moves(l, g, mem, &now));
+    rl_text was, now;
+    RL_TRY(rl_optimize_listing(g, &l->pass, l->json, mem, &o, &was, &now));
     return report_stats(l, &o, &was, &now, mem);
 }
 
