@@ -11,10 +11,12 @@
 
 #include "cmd_compare.h"
 
+enum { MOSTDIR = 200 }; /* bytes of the folder that has that for results */
+
 typedef struct {
     rl_line *l;
     rl_arena mem;      /* of what is said */
-    char dir[256];
+    char dir[MOSTDIR + sizeof "/relayout-XXXXXX"];
     rl_peers all;      /* the model as it is, relayout, the others */
     const char *why;   /* others were not asked */
     bool wrong;        /* relayout's own result differs */
@@ -173,7 +175,9 @@ static rl_status report(comparison *c) {
 
 static rl_status make_dir(comparison *c) {
     const char *base = getenv("TMPDIR");
-    snprintf(c->dir, sizeof c->dir, "%.200s/relayout-XXXXXX", base && *base ? base : "/tmp");
+    if (!base || !*base) base = "/tmp";
+    if (strlen(base) > MOSTDIR) return rl_fail(c->l->ctx, RL_EIO, "TMPDIR is longer than %d bytes: %s", MOSTDIR, base);
+    snprintf(c->dir, sizeof c->dir, "%s/relayout-XXXXXX", base);
     return mkdtemp(c->dir) ? RL_OK : rl_fail(c->l->ctx, RL_EIO, "%s: %s", c->dir, strerror(errno));
 }
 

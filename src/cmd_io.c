@@ -1,6 +1,7 @@
 /* Models in, texts out: what commands share (cmd.h). */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -244,10 +245,9 @@ static bool can_write(const char *path) {
 
 rl_status rl_line_check_path(const rl_line *l, const char *path) {
     if (!path || rl_is_stdio(path)) return RL_OK;
-    const char *slash = strrchr(path, '/');
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-    return can_write(is_no_file(path) ? path : dir) ? RL_OK : rl_fail(l->ctx, RL_EIO, "%s: cannot write: %s", path, strerror(errno));
+    char dir[PATH_MAX];
+    bool ok = is_no_file(path) ? can_write(path) : rl_file_put_dir(path, dir, sizeof dir) && can_write(dir);
+    return ok ? RL_OK : rl_fail(l->ctx, RL_EIO, "%.400s: cannot write: %s", path, strerror(errno));
 }
 
 void rl_to_stderr(void *user, const char *text, size_t n) {

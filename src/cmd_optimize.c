@@ -7,6 +7,7 @@
 
 #include "../runtime/check.h"
 #include "cmd_batch.h"
+#include "onnx_internal.h"
 
 /* --proof wants a certificate of this very result. */
 static rl_status check_proved(const rl_line *l, const rl_outcome *o) {
@@ -120,20 +121,16 @@ static rl_status write_reports(rl_line *l, optimized *x) {
 
 /* ---- optimize --check ---- */
 
-typedef struct { rl_line *l; rl_span bytes; } candidate;
+typedef struct { rl_line *l; rl_span bytes; const char *dir; } candidate; /* dir: where its external data is, beside the original; NULL: there is none */
 
 static rl_status read_original(void *user, rl_graph **g) {
     return read_turned(((candidate *)user)->l, g);
 }
 
-/* What would be written; its external data is still beside the original. */
+/* What would be written. */
 static rl_status read_result(void *user, rl_graph **g) {
     const candidate *c = user;
-    const rl_line *l = c->l;
-    const char *slash = strrchr(l->in, '/');
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - l->in + 1) : 1, slash ? l->in : ".");
-    return rl_onnx_read_bytes(l->ctx, c->bytes.p, c->bytes.n, rl_is_stdio(l->in) ? NULL : dir, &(rl_readopt){0}, g);
+    return rl_onnx_read_bytes(c->l->ctx, c->bytes.p, c->bytes.n, c->dir, &(rl_readopt){0}, g);
 }
 
 static rl_status check_result(rl_line *l, rl_graph *g, bool changed, optimized *x) {
@@ -145,6 +142,7 @@ static rl_status check_result(rl_line *l, rl_graph *g, bool changed, optimized *
         rl_put(&x->checked, "the output is the input\n");
         return RL_OK;
     }
+    if (!rl_is_stdio(l->in)) c.dir = rl_file_dir(l->ctx, l->in);
     RL_TRY(rl_onnx_pack(g, NULL, &x->mem, &c.bytes));
     return rl_check_result(l->ctx, &(rl_checked){.original = read_original, .result = read_result, .user = &c, .run = &l->run}, &x->checked);
 }

@@ -4,6 +4,7 @@
  * isolating failure-inducing input, 2002); what fails in the same way without them stays so.  Then single nodes that keep type and shape are
  * bypassed.  All over again until nothing goes. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -29,7 +30,7 @@ typedef struct {
 static const char own_command[] = "\"$RL_SELF\" optimize \"$1\" -o /dev/null -q --check --target \"$RL_TARGET\" --objective \"$RL_OBJECTIVE\"";
 
 _Noreturn static void run_command(const reducer *r) {
-    char self[4096];
+    char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = 0;
     setenv("RL_SELF", n > 0 ? self : "relayout", 1);

@@ -208,6 +208,14 @@ static size_t dir_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+bool rl_file_put_dir(const char *path, char *dir, size_t size) {
+    size_t n = dir_length(path);
+    if (n + sizeof "./" > size) return errno = ENAMETOOLONG, false;
+    memcpy(dir, n ? path : "./", n ? n : 2);
+    dir[n ? n : 2] = 0;
+    return true;
+}
+
 rl_str rl_file_dir(rl_ctx *ctx, const char *path) {
     size_t n = dir_length(path);
     return n ? rl_intern(ctx, path, n) : rl_internz(ctx, "./");
@@ -221,12 +229,10 @@ bool rl_file_same_dir(const char *a, const char *b) {
 bool rl_file_same_place(const char *a, const char *b) {
     struct stat x, y;
     char dir[2][PATH_MAX];
-    const char *path[] = {a, b};
     bool there = stat(a, &x) == 0, other = stat(b, &y) == 0;
     if (there && other) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
     if (there || other || strcmp(a + dir_length(a), b + dir_length(b)) != 0) return false;
-    for (int i = 0; i < 2; i++) snprintf(dir[i], sizeof dir[i], "%.*s.", (int)dir_length(path[i]), path[i]);
-    return rl_file_same_dir(dir[0], dir[1]);
+    return rl_file_put_dir(a, dir[0], sizeof dir[0]) && rl_file_put_dir(b, dir[1], sizeof dir[1]) && rl_file_same_dir(dir[0], dir[1]);
 }
 
 /* The k-th of some names in the folder of target that no other program and no other run makes at the same time. False: too long. */
@@ -253,11 +259,7 @@ static int open_temp(const char *target, char *temp, size_t size) {
 /* The same without a name, where the file system has such files: what becomes of it when the program is killed is for the kernel. */
 static int open_unnamed(const char *target) {
     char dir[PATH_MAX];
-    size_t n = dir_length(target);
-    if (n >= sizeof dir) return -1;
-    memcpy(dir, target, n);
-    dir[n] = 0;
-    return open(n ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    return rl_file_put_dir(target, dir, sizeof dir) ? open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
 }
 
 /* Gives a file without a name that of target: directly where there is none yet, else by way of a temporary name, as only rename replaces. */
@@ -279,11 +281,7 @@ static bool name_file(int fd, const char *target, bool fresh) {
 
 static void sync_dir(const char *target) {
     char dir[PATH_MAX];
-    size_t n = dir_length(target);
-    if (n >= sizeof dir) return;
-    memcpy(dir, target, n);
-    dir[n] = 0;
-    int fd = open(n ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = rl_file_put_dir(target, dir, sizeof dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd < 0) return;
     fsync(fd); /* some file systems cannot; the data is safe, and the name in their hands */
     close(fd);

@@ -1,4 +1,4 @@
-/* What the reader keeps for the writer, and the files both use; nobody else includes this.
+/* What the reader keeps for the writer, and the files both use. The program reads and writes files by this, too, and looks up types in a model (runtime/values.c).
  *
  * Bytes of the model stay where they are mapped.  `bytes` of the main graph is the ModelProto, of a body its GraphProto; the
  * writer walks them again, field by field, and replaces only what changed. */
@@ -98,6 +98,8 @@ void rl_file_unlock_dir(int fd);
 bool rl_file_same_dir(const char *a, const char *b);
 /* The folder of a path with its /, or "./"; interned. */
 rl_str rl_file_dir(rl_ctx *ctx, const char *path);
+/* The same in dir, of so many bytes. False, with the errno of a path that is too long, where they are too few. */
+bool rl_file_put_dir(const char *path, char *dir, size_t size);
 /* Relative, not empty, no "..". */
 bool rl_file_is_beneath(const char *location);
 

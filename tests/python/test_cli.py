@@ -106,6 +106,7 @@ def outputs(run, tmp):
     check("a plan that is none", status == 4 and f"{tmp}/x.plan: no plan: its first line" in err)
     check("a report where there is no folder", run("stats", model, "--json", tmp / "none/x")[0] == 3
           and "none/x: cannot write: No such file" in run("optimize", model, "-o", new, "--json", tmp / "none/x")[2])
+    check("a path that none can be as long as", "cannot write: File name too long" in run("optimize", model, "-o", new, "--json", f"{tmp}/{'x/' * 2500}y")[2])
 
 
 def inputs(run, tmp):
@@ -479,7 +480,7 @@ def rewritten(run, tmp):
 
 def compared(prog, run, tmp):
     """compare: relayout's own rows always; other optimizers where they are installed, and stand-ins that fail in every way."""
-    def ask(*words, python=sys.executable):
+    def ask(*words, python=sys.executable, tmp=tmp):
         r = subprocess.run([prog, "compare", CNN, *map(str, words)], capture_output=True, env={**os.environ, "RELAYOUT_PYTHON": python, "TMPDIR": str(tmp)})
         return r.returncode, r.stdout, r.stderr.decode()
 
@@ -496,6 +497,8 @@ def compared(prog, run, tmp):
                                  and ours["transposes"] <= rows[f"onnxruntime {x}"]["transposes"] < 52 for x in ("basic", "extended")))
     except ImportError:
         check.skip("onnxruntime", "not installed")
+    status, text, err = ask("--peers", "ort_basic", tmp=tmp / ("d" * 200))
+    check("a folder with a long name", status == 3 and not text and "TMPDIR is longer than 200 bytes" in err)
     status, text, _ = ask("--target", "ort", "--peers", "onnxsim", "--no-run")
     check("one target, nothing run", status == 0 and b"relayout, ort" in text and b"relayout, onnx" not in text and b"same" not in text)
     check("no Python", (lambda s, t, _: s == 0 and b"no python3" in t and b"relayout, onnx" in t)(*ask(python=str(tmp / "none"))))
