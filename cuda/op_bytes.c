@@ -7,14 +7,12 @@
  *
  * z is one number, w one for each column or for all; both and all scales are constants, but that zero points, one each, may be made in the run, and so may scales
  * of what becomes floats.  A constant b is laid out once, its columns as rows, as the library wants it. */
-#include <string.h>
 
 #include "../runtime/fast.h"
 #include "../runtime/kernels.h"
 #include "../runtime/quantize.h"
 #include "../runtime/ref_matmul.h"
 #include "../runtime/ref_pointwise.h"
-#include "../runtime/window.h"
 #include "libs.h"
 #include "numbers.h"
 

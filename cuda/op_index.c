@@ -1,7 +1,6 @@
 /* Places that indices name, on the device: Gather (index_select), GatherElements, GatherND, ScatterElements, ScatterND; and Pad. */
 #include <string.h>
 
-#include "../runtime/element.h"
 #include "../runtime/kernels.h"
 #include "../runtime/pad.h"
 #include "backend.h"

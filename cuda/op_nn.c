@@ -10,7 +10,7 @@
 #include "libs.h"
 #include "posts.h"
 
-static bool is_float(rl_dtype t) {
+static bool is_gpu_float(rl_dtype t) {
     return t == RL_F32 || t == RL_F64 || t == RL_F16 || t == RL_BF16;
 }
 
@@ -38,7 +38,7 @@ static rl_status pool_by_cudnn(rl_call *c, const rl_window *w, const rl_tensor *
     j.op = p->op == RL_GPU_POOL_MAX ? RL_DNN_POOL_MAX : p->count_pad ? RL_DNN_POOL_MEAN_OF_ALL : RL_DNN_POOL_MEAN;
     j.type = x->dtype;
     *did = false;
-    if (x->rank < 4 || x->dtype == RL_F64 || !is_float(x->dtype) || (x->dtype == RL_BF16 && j.op != RL_DNN_POOL_MAX)) return RL_OK;
+    if (x->rank < 4 || x->dtype == RL_F64 || !is_gpu_float(x->dtype) || (x->dtype == RL_BF16 && j.op != RL_DNN_POOL_MAX)) return RL_OK;
     j.x = view_of(x), j.y = view_of(y);
     for (uint32_t i = 0; i < w->r; i++) {
         int64_t after = (w->out[i] - 1) * w->stride[i] + w->kernel[i] - w->in[i] - w->before[i];
@@ -58,7 +58,7 @@ static rl_gpu_kernel pool_kernel(rl_dtype t) {
  * bring them five times. */
 static bool widen_pool(rl_p_pool *p, const rl_tensor *x, const rl_tensor *y) {
     int64_t wide = 128 / (int64_t)rl_elem_bits(x->dtype), bad = x->dim[1] % wide;
-    if (x->dtype == RL_F64 || !is_float(x->dtype) || x->stride[1] != 1 || y->stride[1] != 1 || ((uintptr_t)p->to | (uintptr_t)p->from) % 16) return false;
+    if (x->dtype == RL_F64 || !is_gpu_float(x->dtype) || x->stride[1] != 1 || y->stride[1] != 1 || ((uintptr_t)p->to | (uintptr_t)p->from) % 16) return false;
     for (uint32_t i = 0; i < x->rank; i++)
         if (i != 1) bad |= x->stride[i] % wide | y->stride[i] % wide;
     if (bad) return false;
@@ -175,10 +175,10 @@ rl_status rl_gpu_batch_norm(rl_call *c) {
     bool constant = true;
     RL_TRY(rl_call_need(c, 5));
     const rl_tensor *x = rl_call_in(c, 0);
-    if (!is_float(x->dtype) || x->rank < 2 || !fits(x) || rl_call_wants(c, 1) || rl_attr_int(c->node, "training_mode", 0) || !rl_attr_int(c->node, "spatial", 1))
+    if (!is_gpu_float(x->dtype) || x->rank < 2 || !fits(x) || rl_call_wants(c, 1) || rl_attr_int(c->node, "training_mode", 0) || !rl_attr_int(c->node, "spatial", 1))
         return rl_call_decline(c);
     for (uint32_t i = 0; i < 4; i++)
-        if (!is_float(rl_call_in(c, 1 + i)->dtype) || rl_numel(rl_call_in(c, 1 + i)) != x->dim[1]) return rl_call_decline(c);
+        if (!is_gpu_float(rl_call_in(c, 1 + i)->dtype) || rl_numel(rl_call_in(c, 1 + i)) != x->dim[1]) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     rl_dtype type = rl_gpu_computed(x->dtype);
     double epsilon = rl_attr_float(c->node, "epsilon", 1e-5f);
@@ -197,7 +197,7 @@ rl_status rl_gpu_lrn(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
     int64_t size = rl_attr_int(c->node, "size", 0);
-    if (!is_float(x->dtype) || !fits(x) || x->rank < 2 || size < 1 || rl_numel(x) == 0) return rl_call_decline(c);
+    if (!is_gpu_float(x->dtype) || !fits(x) || x->rank < 2 || size < 1 || rl_numel(x) == 0) return rl_call_decline(c);
     x = rl_call_here(c, 0);
     rl_tensor *y = rl_gpu_make_like(c, x->dtype, x->rank, x->dim, &x, 1);
     rl_loops l = channel_loops(y, x);
@@ -300,7 +300,7 @@ rl_status rl_gpu_op_resize(rl_call *c) {
     rl_resize_axis axis[RL_RANK];
     RL_TRY(rl_call_need(c, 1));
     const rl_tensor *x = rl_call_in(c, 0);
-    if (!is_float(x->dtype) || !fits(x)) return rl_call_decline(c);
+    if (!is_gpu_float(x->dtype) || !fits(x)) return rl_call_decline(c);
     RL_TRY(rl_resize_read(c, &r));
     RL_TRY(rl_resize_sizes_of(c, &r, x, &s));
     RL_TRY(rl_call_dims(c, x->rank, s.out));

@@ -1,6 +1,5 @@
 /* Matrix products on the device: MatMul and Gemm, by cuBLASLt where it is there, else by own tiles; operands of any strides. What was joined to
  * them (runtime/fuse.h) is the library's epilogue where it has that, else kernel posts. Of few rows (k_few_rows.h) own kernels do all of it. */
-#include <string.h>
 
 #include "../runtime/einsum.h"
 #include "../runtime/fast.h"

@@ -1,5 +1,4 @@
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear on the device; scales and zero points of all ops of bytes (numbers.h). */
-#include <string.h>
 
 #include "../runtime/fast.h"
 #include "../runtime/kernels.h"

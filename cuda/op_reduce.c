@@ -1,7 +1,6 @@
 /* Sums over axes on the device: Reduce*, ArgMax, ArgMin, GlobalAveragePool and GlobalMaxPool, DynamicQuantizeLinear's range, and what is made of such sums by
  * steps: Hardmax, LpNormalization, MeanVarianceNormalization. */
 #include <float.h>
-#include <string.h>
 
 #include "../runtime/kernels.h"
 #include "../runtime/number.h"

@@ -4,7 +4,6 @@
  *   f32[1,32,4,4] nchw -> nChw8c     axis 1: 32 of 16  against  4 of 128, 8 of 1      pieces 4 and 8: a move
  *   f32[1,20,4,4] nchw -> nChw8c     16 channels, then 4, then zeros for the last 4
  *   f32[1,4,4,4] nchw -> nChw8c      no whole block: recode */
-#include <string.h>
 
 #include "move.h"
 

@@ -6,7 +6,6 @@
  * Needs: cls.kept.  Keeps: the plan that it is made of. */
 #include "bound.h"
 #include "charge.h"
-#include "configs.h"
 #include <string.h>
 
 static bool is_kept(const rl_cls *c, uint8_t atom) { return !c->kept.atom || memchr(c->kept.atom, atom, c->kept.n) != NULL; }

@@ -8,7 +8,6 @@
  * Example: the twelve layers of a decoder with rotary embeddings have 66,436 configurations, of which 8,046 are left; the closure has 11,393. */
 #include "bound.h"
 #include "configs.h"
-#include <string.h>
 
 enum {
     MOST_ATOMS = 6,

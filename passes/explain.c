@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-#include "../src/shape.h"
-
 /* ---- places ---- */
 
 static uint32_t find_place(rl_explainer *x, rl_hash *index, uint32_t cls, uint32_t order) {

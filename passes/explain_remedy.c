@@ -4,7 +4,6 @@
 #include "charge.h"
 #include "explain.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 typedef struct {

@@ -40,7 +40,7 @@ typedef struct {
     size_t *purse;    /* bytes that those of constants may lack, in all */
 } folder;
 
-static bool is_integer(rl_dtype t) {
+static bool is_integer_or_bool(rl_dtype t) {
     return t == RL_I64 || t == RL_I32 || t == RL_BOOL;
 }
 
@@ -64,7 +64,7 @@ static bool is_known(const folder *f, const rl_nodeinfo *n) {
     for (uint32_t i = 0; i < n->nout; i++) {
         if (!rl_has(n->out[i])) continue;
         const rl_valinfo *v = rl_val(f->g, n->out[i]);
-        if (!v->data || !v->data->data || is_result(f->g, v) || !is_integer(v->data->dtype) || elements(v->data) > SMALL) return false;
+        if (!v->data || !v->data->data || is_result(f->g, v) || !is_integer_or_bool(v->data->dtype) || elements(v->data) > SMALL) return false;
     }
     return n->nout > 0;
 }

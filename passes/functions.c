@@ -8,8 +8,6 @@
  * unknown. It gets its types after all that call it, since a call's types must be known; calls in one that is never called itself do not count. */
 #include "functions.h"
 
-#include <string.h>
-
 #include "../src/expand.h"
 #include "../src/shape.h"
 

@@ -17,7 +17,6 @@
  *
  * Nothing here needs to be right: any choice gives a valid bound. */
 #include "keep.h"
-#include <string.h>
 
 enum { FEW = 6 }; /* a label that fewer atoms have says nothing of its surroundings */
 

@@ -12,7 +12,6 @@
  * Where dims of "..." meet others than of their own size, or 1, the Einsum is fixed: with a letter not all runtimes broadcast them. */
 #include "../src/equation.h"
 #include "legal_labels.h"
-#include <string.h>
 
 /* Has the term the letter, for more than one element? */
 static bool has(const rl_graph *g, const rl_nodeinfo *n, const rl_equation *e, uint32_t term, uint8_t letter) {

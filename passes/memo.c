@@ -6,7 +6,6 @@
  *   result  by (looks, the lists of the pins): configurations, and the lists that the classes have then
  *
  * Arrays that others may share are never written to: what an op adds to goes into a copy first. */
-#include "charge.h"
 #include "configs.h"
 
 typedef struct { const char *p; size_t n; } looks;

@@ -3,8 +3,6 @@
  * Nodes and tensors get new names; y keeps its own.  Of what stood there before, only y's maker is gone; the rest is left for dce. */
 #include "movement.h"
 
-#include <string.h>
-
 typedef struct { const rl_moved *v; uint32_t origin; } writer;
 
 static rl_node add_node(const writer *w, rl_op op, const char *stem, uint32_t nin, const rl_value *in, rl_value out) {

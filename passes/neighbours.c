@@ -7,7 +7,6 @@
  *
  * Example: a rotary embedding has x[b,s,h,d/2,2].  No op asks for the pairs anywhere but behind d/2: of 120 orders of five atoms, 24 are left. */
 #include "bound.h"
-#include <string.h>
 
 /* The atom of a role is put right behind that of another, or before it. */
 typedef struct { uint32_t anchor, moves; bool behind; } joint;

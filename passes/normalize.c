@@ -21,8 +21,6 @@
  * Nodes that reach no output are dropped first, so that they demand nothing. */
 #include "normalize.h"
 
-#include <string.h>
-
 #include "../src/equation.h"
 #include "../src/ops.h"
 

@@ -8,7 +8,6 @@
  * a Split and a SequenceConstruct only where everything that reads it can do without the sequence: else elements would be copied twice. */
 #include "normalize.h"
 
-#include "../src/ops.h"
 #include "../src/sequence.h"
 
 static bool has_type(const rl_valinfo *a, const rl_valinfo *b) {

@@ -13,8 +13,6 @@
  * Needs: the plan of assign.  Keeps: the graph.  Leaves: that plan, or a better one. */
 #include "charge.h"
 
-#include <string.h>
-
 enum { ROW_BYTES = 64, MAXROWS = 1 << 16 }; /* as movement.c wants them */
 
 static bool all_known(const rl_graph *g, rl_value v) {

@@ -2,7 +2,6 @@
 #include "bound.h"
 #include "charge.h"
 #include "pose.h"
-#include <string.h>
 
 #define MOST_TIE 100 /* what a charge counts for at most where it only decides among equals */
 

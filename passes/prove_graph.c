@@ -8,7 +8,6 @@
 #include "charge.h"
 #include "prove.h"
 #include "../src/dim.h"
-#include <string.h>
 
 /* ---- values ---- */
 

@@ -2,8 +2,6 @@
  * each of the second has, found with index maps (src/map.h) into all sources laid one behind the other. */
 #include "route.h"
 
-#include <string.h>
-
 #include "flat.h"
 
 enum { MAXCHANNEL = 1 << 16 };

@@ -11,7 +11,6 @@
  *
  * Decomposition by copies of shared variables (Guignard and Kim 1987). */
 #include "solve_cover.h"
-#include <string.h>
 
 /* What is paid for certain, and what one op alone can name (docs/proof.md, section 2). */
 typedef struct { bool *certain; uint32_t *users; } paid;

@@ -2,9 +2,7 @@
 #include "direct_loops.h"
 
 #include <math.h>
-#include <stddef.h>
 
-#include "../src/base.h"
 #include "isa.h"
 
 #define INLINE __attribute__((always_inline))

@@ -8,7 +8,6 @@
 #include "isa.h"
 #include "kernels_fast.h"
 #include "quantize.h"
-#include "ref_matmul.h"
 
 enum { AT_X, AT_Y, AT_ZERO, NAT }; /* places of addresses */
 

@@ -7,7 +7,6 @@
  *   y = MatMul(Softmax(s), v)
  *
  * Found from the Softmax: upwards through values that nobody else reads, then down.  Transposes and Reshapes of q, k, v and y are views, and stay. */
-#include <string.h>
 
 #include "fast.h"
 #include "fuse_internal.h"

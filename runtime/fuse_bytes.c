@@ -12,7 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "device.h"
 #include "fast.h"
 #include "fuse.h"
 #include "quantize.h"

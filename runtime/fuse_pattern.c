@@ -1,7 +1,6 @@
 /* What joining nodes (fuse.c) asks of the graph: constants, readers, and patterns of nodes that stand for one op. */
 #include <math.h>
 
-#include "fast.h"
 #include "fuse_internal.h"
 #include "kernels_fast.h"
 #include "quantize.h"

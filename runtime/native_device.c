@@ -3,7 +3,6 @@
  * Kernels of convolutions know of layouts (rl_step.native).  To others a blocked tensor is shown as something that they know: element-wise ops walk
  * over it as over any other, and a pool takes [N, blocks, H, W, lanes] for the channels-last [N blocks, lanes, H, W], and blocks of 4 with the images
  * inside, [blocks, H, W, N, 4] in memory, for [blocks, 4 N, H, W]. */
-#include <string.h>
 
 #include "device.h"
 #include "fast.h"

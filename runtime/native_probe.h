@@ -57,8 +57,6 @@ void rl_probe_scale(rl_probe *p, int64_t whole);
 /* Costs of what was chosen ([op] a configuration), as runs by that plan have them: native_refine.c. x[0] by the plan, x[1] without one,
  * and what they take, in turn. */
 void rl_probe_refine(rl_probe *p, const uint32_t *chosen, rl_exec *const *x, const rl_whole *whole);
-/* One line that names it: "f32[1,64,56,56] acdb". */
-void rl_probe_put_value(const rl_probe *p, rl_value v, uint32_t lay, rl_text *t);
 
 /* ---- costs that were measured before (native_cache.c) ---- */
 

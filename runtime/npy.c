@@ -2,7 +2,6 @@
  *
  *   "\x93NUMPY", major, minor, header length (2 bytes in version 1, else 4), a Python dict as text, the elements
  *   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "number.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "../src/text.h"
 #include "number_runs.h"

@@ -3,7 +3,6 @@
  *   y = MatMul(p, v)               [n, heads, tokens, width]
  *   t = Transpose(y, 0 2 1 3)      [n, tokens, heads, width]: a view
  *   z = Reshape(t)                 [n, tokens, heads * width]: a copy, unless t lies row-major; so y is made in the order 0 2 1 3 */
-#include <string.h>
 
 #include "../src/permute.h"
 #include "device.h"

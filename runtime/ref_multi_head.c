@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "attention_op.h"
-#include "fast.h"
 #include "wide.h"
 
 enum { QUERY, KEY, VALUE, BIAS, PADDING, SCORE_BIAS, PAST_KEY, PAST_VALUE, PAST_LENGTH, BEAMS };

@@ -4,7 +4,6 @@
 #include "ref_pointwise.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "element.h"
 #include "kernels.h"

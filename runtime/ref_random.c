@@ -1,7 +1,6 @@
 /* Random numbers: the Mersenne Twister MT19937 with a seed, as NumPy's RandomState(seed) has it, so that seeded nodes give what the
  * ONNX reference evaluator gives.  A node without a seed takes the run's next number as its seed: every run gives the same. */
 #include <math.h>
-#include <string.h>
 
 #include "kernels.h"
 

@@ -1,5 +1,4 @@
 /* GridSample, AffineGrid, CenterCropPad. */
-#include <math.h>
 #include <string.h>
 
 #include "ref_sample.h"

@@ -3,7 +3,6 @@
  * Inputs are the rate R, the step number T, then all tensors X, all gradients G, and one or two groups of states; outputs are the
  * groups without G.  All is computed in f64 and rounded once. */
 #include <math.h>
-#include <string.h>
 
 #include "element.h"
 #include "kernels.h"

@@ -1,5 +1,4 @@
 /* Ops that only look at their input another way: the output is a view of it, or one move where no strides can say it. */
-#include <string.h>
 
 #include "fast.h"
 

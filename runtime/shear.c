@@ -8,9 +8,7 @@
  *   y = Slice(s)               [b, h, w]                   y[b, i, j] = x[b, i, w - 1 - i + j]: strides of 2 w - 2 and 1
  *
  * Which element of x each one of y is, the kernels say: they run once, on a tensor whose elements are their places. */
-#include <string.h>
 
-#include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
 #include "places.h"

@@ -1,6 +1,5 @@
 /* Values to and from files, and random ones: see values.h. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "../src/onnx_internal.h"

@@ -6,7 +6,6 @@
  *
  * One step: means do not depend on the order of what they are of, so x may lie in any, and y lies as it does. The Reshapes would copy what is
  * channels-last, twice. */
-#include "fast.h"
 #include "fuse.h"
 #include "kernels_fast.h"
 

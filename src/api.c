@@ -3,7 +3,6 @@
 #include "../include/relayout.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "../passes/interface.h"

@@ -1,7 +1,6 @@
 /* The command optimize.  The model is written, whole or not at all (onnx_file.c), after all that can fail but the writing of the
  * certificate and of the report, whose folders have been looked at; what fails leaves no output behind. */
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 

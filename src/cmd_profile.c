@@ -1,5 +1,4 @@
 /* The command profile: a plan of layouts for a model, from measured costs; and --plan of run and bench. */
-#include <stdio.h>
 #include <string.h>
 
 #include "../runtime/native_cert.h"

@@ -1,5 +1,4 @@
 /* Views: other descriptors of the same buffer, and DirectML's rules for one. Nothing here looks at data. */
-#include <string.h>
 
 #include "desc.h"
 

@@ -5,7 +5,6 @@
  *   A = H, 2*?3 = 4*N        A is written as H, ?3 as 2*N
  * The symbol floor((H+1)/2) stays what it is, though its name has an H: a rule is used once, not on what it puts. */
 #include "dim_internal.h"
-#include <string.h>
 
 enum {
     MAXNEST = 8,  /* divisions inside divisions */

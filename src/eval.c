@@ -2,8 +2,6 @@
  * checks the inferred type of the output and the limits. */
 #include "eval_internal.h"
 
-#include <string.h>
-
 /* ---- the table ---- */
 
 static const struct { eval_fn *fn; int arg; } evals[RL_NOP] = {

@@ -9,7 +9,6 @@
  * What attributes and bodies refer to stays where it is, and is carried along.  Files are written before the model, each whole or
  * not at all; one of the input is never written over. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

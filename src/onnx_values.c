@@ -2,7 +2,6 @@
  *
  * An initializer is a constant, unless it is also a graph input: then it is the input's default, which the caller may replace.
  * A declared type that is no tensor stays unknown; a dim without a name, or with one like "?", is a fresh symbol. */
-#include <stdio.h>
 #include <string.h>
 
 #include "onnx.pb-c.h"

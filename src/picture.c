@@ -2,7 +2,6 @@
 #include "picture.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "layout.h"

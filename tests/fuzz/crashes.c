@@ -4,7 +4,6 @@
  *   crashes tests/fuzz/crashes               all
  *   scripts/fuzz.sh 60 run                   what it finds, in build-fuzz/found/run-crash-..., goes to tests/fuzz/crashes/run/WHY */
 #include <dirent.h>
-#include <string.h>
 
 #include "fuzz.h"
 

@@ -1,5 +1,4 @@
 /* Recipes (model.h) of products, recurrences and attention. */
-#include <string.h>
 
 #include "model.h"
 #include "model_args.h"

@@ -1,5 +1,4 @@
 /* Recipes (model.h) of ops that make values, of signals, strings, losses, and of ops of other domains. */
-#include <string.h>
 
 #include "model.h"
 #include "model_args.h"

@@ -1,5 +1,4 @@
 /* Recipes (model.h) of ops that work element by element. */
-#include <string.h>
 
 #include "model.h"
 #include "model_args.h"

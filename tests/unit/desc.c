@@ -1,5 +1,4 @@
 /* Descriptors: the documents' own examples, text both ways, equality, overlap, views, refusals with their reasons. */
-#include <stdlib.h>
 
 #include "../../src/desc.h"
 #include "../../src/layout.h"

@@ -3,7 +3,6 @@
  * choices that are proved hold, those of dearer ones do not. */
 #include "../../src/cmd_profile.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../runtime/native_cert.h"
