@@ -234,9 +234,10 @@ static bool bound_by_spans(rl_prover *v, const rl_plan *q, const folded *x, rl_l
     rl_least *all = rl_new(v->tmp, rl_least, q->ncomp);
     bool enough = true;
     if (x->f.untold) return false;
+    const rl_members members = rl_members_of(q, v->p, v->open, v->tmp);
     for (uint32_t k = 0; k < q->ncomp; k++) {
         if (!v->open[k]) continue;
-        bool has = rl_bound_by_spans(v, q, &x->problem, k, &all[k], &v->spans[k]);
+        bool has = rl_bound_by_spans(v, q, &x->problem, k, &members, &all[k], &v->spans[k]);
         if (has) *least = all;
         enough &= has && !is_far(v, k, all[k]);
     }

@@ -40,10 +40,16 @@ rl_status rl_prover_run(rl_prover *v);
  * left empty.  In mem.  False when an op still has too many configurations. */
 bool rl_restrict_plan(const rl_plan *p, const bool *open, bool by_time, rl_plan *q, rl_arena *mem);
 
-/* bound_span.c: a bound of an open component by spans; problem: that of restricted plan q.  *spans, in v->p->mem, has orders by their places in the
- * dictionary of the atoms kept, and as nop where it ends in v->p->op.  False, where there is none. */
-bool rl_bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem, uint32_t comp, rl_least *least, const rl_opspans **spans);
-/* What a weight that a component has at least comes to. */
+/* bound_span.c: the ops of each component of restricted plan q, in sequence (an op with pins on several is in each), and its classes: those of component k
+ * are cls[clsbeg[k]] .. cls[clsbeg[k + 1] - 1].  place: [ncls] of a class among them; was: [nop] of an op in the plan p that q was made of. */
+typedef struct { uint32_t *opbeg, *op, *clsbeg, *cls, *place, *was; } rl_members;
+rl_members rl_members_of(const rl_plan *q, const rl_plan *p, const bool *open, rl_arena *mem);
+
+/* A bound of an open component by spans; problem: that of restricted plan q, whose members m are.  *spans is in v->p->mem; in it an
+ * order is its place in the dictionary of the atoms kept, and nop the place in v->p->op where a span ends.  False, where there is none. */
+bool rl_bound_by_spans(rl_prover *v, const rl_plan *q, const rl_problem *problem, uint32_t comp, const rl_members *m, rl_least *least,
+                       const rl_opspans **spans);
+/* So many conversions and bytes as one weight, by which they are compared. */
 int64_t rl_bound_weight(const rl_bound_scale *s, rl_least x);
 
 /* Has the op a pin on one of these components? */
