@@ -75,9 +75,7 @@ static int64_t run_of(const rl_plan *p, const rl_oplegal *op, const rl_token *t)
 }
 
 static int64_t bytes_of(const rl_plan *p, const rl_cls *c, int64_t bits) {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < c->natom; i++) n = rl_mul(n, rl_dim_guess(p->g->ctx, c->size[i], RL_STATS_GUESS));
-    return rl_mul(n, bits) / 8;
+    return rl_mul(rl_stats_count(p->g->ctx, c->size, c->natom), bits) / 8;
 }
 
 /* Is it a dim of the result that the op repeats elements along, but for dims of size 1? */

@@ -45,9 +45,7 @@ static bool needs_reshape(const rl_shape *from, const rl_shape *to, rl_movecost 
 }
 
 static int64_t bytes_of(const rl_moved *v, const rl_shape *s) {
-    int64_t n = 1;
-    for (uint32_t i = 0; i < s->rank; i++) n = rl_mul(n, rl_dim_guess(v->g->ctx, s->dim[i], RL_STATS_GUESS));
-    return rl_stats_size(rl_val(v->g, v->x)->dtype, n);
+    return rl_stats_size(rl_val(v->g, v->x)->dtype, rl_stats_count(v->g->ctx, s->dim, s->rank));
 }
 
 /* A graph output, or read by a body: it cannot become another value. */

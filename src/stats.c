@@ -42,14 +42,16 @@ static const kind kinds[] = {
 /* With every unknown dim taken as RL_STATS_GUESS; *exact (if not NULL) is false where one was. -1: unknown rank. */
 static int64_t elements(const rl_graph *g, rl_value v, bool *exact) {
     const rl_valinfo *x = rl_val(g, v);
-    int64_t n = 1;
     if (exact) *exact = true;
     if (x->rank == RL_NORANK) return -1;
-    for (uint32_t i = 0; i < x->rank; i++) {
-        if (exact && !rl_dim_known(x->dim[i])) *exact = false;
-        n = rl_mul(n, rl_dim_guess(g->ctx, x->dim[i], RL_STATS_GUESS));
-    }
-    return n;
+    for (uint32_t i = 0; exact && i < x->rank; i++) *exact &= rl_dim_known(x->dim[i]);
+    return rl_stats_count(g->ctx, x->dim, x->rank);
+}
+
+int64_t rl_stats_count(const rl_ctx *ctx, const rl_dim *dim, uint32_t n) {
+    int64_t count = 1;
+    for (uint32_t i = 0; i < n; i++) count = rl_mul(count, rl_dim_guess(ctx, dim[i], RL_STATS_GUESS));
+    return count;
 }
 
 int64_t rl_stats_size(rl_dtype t, int64_t count) {

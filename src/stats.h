@@ -68,10 +68,13 @@ int64_t rl_stats_others(const rl_stats *s);
 /* The bytes that they write. */
 int64_t rl_stats_other_bytes(const rl_stats *s);
 
+/* How many elements n dims make, with every unknown one taken as RL_STATS_GUESS. */
+int64_t rl_stats_count(const rl_ctx *ctx, const rl_dim *dim, uint32_t n);
+
 /* The bytes of `count` elements; 8 for a string. */
 int64_t rl_stats_size(rl_dtype t, int64_t count);
 
-/* The bytes of v, with every unknown dim taken as RL_STATS_GUESS and 8 for a string; 0 where the rank is unknown. */
+/* The bytes of v; 0 where the rank is unknown. */
 int64_t rl_stats_bytes(const rl_graph *g, rl_value v);
 
 /* True when the Transpose n moves bytes, as far as known: false when it only moves dims of size 1. */
