@@ -26,7 +26,7 @@ typedef struct {
     const rl_least *full;  /* [ncomp] the least, if the candidates are all configurations; NULL: not known */
     bool *settled;        /* [ncomp] some attempt has been solved */
     const rl_opspans **spans; /* [ncomp] of the attempt: those that show its bound, or NULL */
-    bool *wide;           /* [ncomp] */
+    bool *wide;           /* [ncomp] some class has so many atoms that only some attempts are for it */
     rl_hash tried;        /* what was kept, of which components */
     double deadline, folding; /* folding: what that of the last attempt took */
     rl_arena *tmp;

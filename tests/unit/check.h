@@ -57,6 +57,12 @@ static inline uint32_t check_random(uint32_t *seed) {
     return *seed >> 8;
 }
 
+/* Likewise of 31 bits. */
+static inline uint64_t check_random31(uint64_t *seed) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return *seed >> 33;
+}
+
 static inline int check_done(void) {
     printf("%d checks, %d failed\n", check_count, check_failed);
     return check_failed != 0;

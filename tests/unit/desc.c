@@ -107,30 +107,25 @@ TEST(text) {
 }
 
 /* Descriptors of every kind, from a seed. */
-static uint64_t next_random(uint64_t *s) {
-    *s = *s * 6364136223846793005u + 1442695040888963407u;
-    return *s >> 33;
-}
-
 static rl_desc random_desc(uint64_t *s) {
-    rl_desc d = {.dtype = (int32_t)(next_random(s) % 26 + 1), .rank = (uint32_t)(next_random(s) % 9)};
+    rl_desc d = {.dtype = (int32_t)(check_random31(s) % 26 + 1), .rank = (uint32_t)(check_random31(s) % 9)};
     if (d.dtype == RL_STRING) d.dtype = RL_I4;
-    bool dense = next_random(s) % 2;
+    bool dense = check_random31(s) % 2;
     for (uint32_t a = 0; a < d.rank; a++) {
         int64_t count = 1;
-        uint32_t n = (uint32_t)(next_random(s) % 3) + 1;
+        uint32_t n = (uint32_t)(check_random31(s) % 3) + 1;
         for (uint32_t i = 0; i < n; i++) {
-            int64_t size = (int64_t)(next_random(s) % (next_random(s) % 8 ? 5 : 40)) + (next_random(s) % 40 ? 1 : 0);
-            d.digit[d.ndigit++] = (rl_digit){a, size, (int64_t)(next_random(s) % 1000) - (next_random(s) % 10 ? 0 : 500)};
+            int64_t size = (int64_t)(check_random31(s) % (check_random31(s) % 8 ? 5 : 40)) + (check_random31(s) % 40 ? 1 : 0);
+            d.digit[d.ndigit++] = (rl_digit){a, size, (int64_t)(check_random31(s) % 1000) - (check_random31(s) % 10 ? 0 : 500)};
             count *= size;
         }
-        d.dim[a] = count == 0 ? 0 : (int64_t)(next_random(s) % 4 ? (uint64_t)count : next_random(s) % (uint64_t)count);
+        d.dim[a] = count == 0 ? 0 : (int64_t)(check_random31(s) % 4 ? (uint64_t)count : check_random31(s) % (uint64_t)count);
     }
     if (dense) { /* strides as if the digits lay in a random order */
         uint8_t order[RL_DESC_DIGITS];
         int64_t step = 1;
         for (uint32_t i = 0; i < d.ndigit; i++) {
-            uint32_t k = (uint32_t)(next_random(s) % (i + 1));
+            uint32_t k = (uint32_t)(check_random31(s) % (i + 1));
             order[i] = order[k];
             order[k] = (uint8_t)i;
         }
@@ -139,7 +134,7 @@ static rl_desc random_desc(uint64_t *s) {
             step *= RL_MAX(d.digit[order[i]].size, 1);
         }
     }
-    d.offset = next_random(s) % 3 ? 0 : (int64_t)(next_random(s) % 100000);
+    d.offset = check_random31(s) % 3 ? 0 : (int64_t)(check_random31(s) % 100000);
     return d;
 }
 
@@ -178,10 +173,10 @@ TEST(damaged_texts) {
         char text[128], one[600], two[600];
         rl_desc d, x;
         rl_error e = {""};
-        snprintf(text, sizeof text, "%s", texts[next_random(&s) % RL_LEN(texts)]);
-        for (uint64_t n = next_random(&s) % 3 + 1; n > 0; n--) {
-            size_t at = next_random(&s) % strlen(text);
-            if (next_random(&s) % 4) text[at] = letters[next_random(&s) % (sizeof letters - 1)];
+        snprintf(text, sizeof text, "%s", texts[check_random31(&s) % RL_LEN(texts)]);
+        for (uint64_t n = check_random31(&s) % 3 + 1; n > 0; n--) {
+            size_t at = check_random31(&s) % strlen(text);
+            if (check_random31(&s) % 4) text[at] = letters[check_random31(&s) % (sizeof letters - 1)];
             else memmove(text + at, text + at + 1, strlen(text + at));
         }
         if (rl_desc_parse(text, &d, &e) != RL_OK) {
@@ -222,13 +217,13 @@ TEST(equality_is_offsets) {
     int equals = 0, wrong = 0;
     for (int k = 0; k < 200000; k++) {
         rl_desc d[2];
-        int64_t dim = (int64_t)(next_random(&s) % 12) + 1;
+        int64_t dim = (int64_t)(check_random31(&s) % 12) + 1;
         for (int i = 0; i < 2; i++) {
             int64_t count = 1, step = 1;
-            d[i] = (rl_desc){.dtype = RL_I8, .rank = 1, .dim = {dim}, .ndigit = (uint32_t)(next_random(&s) % 3) + 1};
+            d[i] = (rl_desc){.dtype = RL_I8, .rank = 1, .dim = {dim}, .ndigit = (uint32_t)(check_random31(&s) % 3) + 1};
             for (uint32_t g = d[i].ndigit; g-- > 0;) {
-                d[i].digit[g] = (rl_digit){0, g ? (int64_t)(next_random(&s) % 4) + 1 : (dim - 1) / count + 1,
-                                           next_random(&s) % 3 ? step : (int64_t)(next_random(&s) % 6)};
+                d[i].digit[g] = (rl_digit){0, g ? (int64_t)(check_random31(&s) % 4) + 1 : (dim - 1) / count + 1,
+                                           check_random31(&s) % 3 ? step : (int64_t)(check_random31(&s) % 6)};
                 count *= d[i].digit[g].size;
                 step = d[i].digit[g].stride * d[i].digit[g].size;
             }
@@ -246,13 +241,13 @@ TEST(overlap) {
     uint64_t s = 3;
     int wrong = 0, yes = 0, no = 0;
     for (int k = 0; k < 100000; k++) {
-        rl_desc d = {.dtype = RL_I8, .rank = (uint32_t)(next_random(&s) % 3) + 1};
+        rl_desc d = {.dtype = RL_I8, .rank = (uint32_t)(check_random31(&s) % 3) + 1};
         unsigned char seen[256] = {0};
         bool twice = false;
         d.ndigit = d.rank;
         for (uint32_t a = 0; a < d.rank; a++) {
-            d.dim[a] = (int64_t)(next_random(&s) % 5) + 1;
-            d.digit[a] = (rl_digit){a, d.dim[a], (int64_t)(next_random(&s) % 20) - (next_random(&s) % 8 ? 0 : 10)};
+            d.dim[a] = (int64_t)(check_random31(&s) % 5) + 1;
+            d.digit[a] = (rl_digit){a, d.dim[a], (int64_t)(check_random31(&s) % 20) - (check_random31(&s) % 8 ? 0 : 10)};
             if (d.digit[a].stride < 0) d.offset -= d.digit[a].stride * (d.dim[a] - 1);
         }
         for (int64_t i = 0; i < rl_desc_elements(&d); i++) {
@@ -307,12 +302,12 @@ TEST(reshape) {
     int views = 0, wrong = 0;
     for (int k = 0; k < 50000; k++) {
         static const int64_t shapes[][4] = {{2, 3, 4, 1}, {4, 6, 1, 1}, {24, 1, 1, 1}, {1, 2, 2, 6}, {3, 2, 1, 4}, {2, 2, 2, 3}};
-        const int64_t *from = shapes[next_random(&s) % 6], *to = shapes[next_random(&s) % 6];
+        const int64_t *from = shapes[check_random31(&s) % 6], *to = shapes[check_random31(&s) % 6];
         uint32_t perm[4] = {0, 1, 2, 3};
         int64_t dim[4];
         rl_desc d, p, x;
         for (uint32_t i = 3; i > 0; i--) {
-            uint32_t j = (uint32_t)(next_random(&s) % (i + 1)), was = perm[i];
+            uint32_t j = (uint32_t)(check_random31(&s) % (i + 1)), was = perm[i];
             perm[i] = perm[j];
             perm[j] = was;
         }

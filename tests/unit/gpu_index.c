@@ -7,11 +7,6 @@
 #include "../../cuda/side.h"
 #include "check.h"
 
-static uint64_t next_random(uint64_t *s) {
-    *s = *s * 6364136223846793005u + 1442695040888963407u;
-    return *s >> 33;
-}
-
 static void check_divide(uint32_t n, uint32_t d) {
     if (rl_divide(n, rl_divisor_of(d)) != n / d) CHECK(false && "quotient");
 }
@@ -22,7 +17,7 @@ TEST(divide) {
     for (uint32_t d = 1; d <= 3000; d++) {
         for (uint32_t n = 0; n < 4096; n++) check_divide(n, d);
         for (uint32_t k = 0; k < 50; k++) {
-            uint32_t q = (uint32_t)(next_random(&seed) % (INT32_MAX / d)), n = q * d;
+            uint32_t q = (uint32_t)(check_random31(&seed) % (INT32_MAX / d)), n = q * d;
             check_divide(n, d), check_divide(n + d - 1, d);
             if (n) check_divide(n - 1, d);
         }
@@ -31,7 +26,7 @@ TEST(divide) {
     for (uint32_t bit = 11; bit < 31; bit++)
         for (int32_t off = -3; off <= 3; off++) {
             uint32_t d = (1u << bit) + (uint32_t)off;
-            for (uint32_t k = 0; k < 200; k++) check_divide((uint32_t)next_random(&seed) & INT32_MAX, d);
+            for (uint32_t k = 0; k < 200; k++) check_divide((uint32_t)check_random31(&seed) & INT32_MAX, d);
             check_divide(INT32_MAX, d), check_divide(d, d), check_divide(d - 1, d);
         }
     check_divide(INT32_MAX, INT32_MAX), check_divide(INT32_MAX - 1, INT32_MAX);
@@ -52,22 +47,22 @@ static void random_steps(uint64_t *seed, const int64_t *dim, uint32_t rank, int6
     int64_t s = 1;
     for (uint32_t i = 0; i < rank; i++) order[i] = i;
     for (uint32_t i = rank; i-- > 1;) {
-        uint32_t k = (uint32_t)(next_random(seed) % (i + 1)), t = order[i];
+        uint32_t k = (uint32_t)(check_random31(seed) % (i + 1)), t = order[i];
         order[i] = order[k], order[k] = t;
     }
-    if (next_random(seed) % 3 == 0)
+    if (check_random31(seed) % 3 == 0)
         for (uint32_t i = 0; i < rank; i++) order[i] = i;
     for (uint32_t i = rank; i-- > 0;) {
         step[order[i]] = s;
-        s *= dim[order[i]] + (next_random(seed) % 6 == 0);
-        if (!write && next_random(seed) % 8 == 0) step[order[i]] = 0;
-        if (next_random(seed) % 10 == 0) step[order[i]] = -step[order[i]];
+        s *= dim[order[i]] + (check_random31(seed) % 6 == 0);
+        if (!write && check_random31(seed) % 8 == 0) step[order[i]] = 0;
+        if (check_random31(seed) % 10 == 0) step[order[i]] = -step[order[i]];
     }
 }
 
 static rl_loops random_loops(uint64_t *seed) {
-    rl_loops l = {.rank = (uint32_t)(next_random(seed) % 6), .noperand = 2};
-    for (uint32_t i = 0; i < l.rank; i++) l.dim[i] = 1 + (int64_t)(next_random(seed) % 5);
+    rl_loops l = {.rank = (uint32_t)(check_random31(seed) % 6), .noperand = 2};
+    for (uint32_t i = 0; i < l.rank; i++) l.dim[i] = 1 + (int64_t)(check_random31(seed) % 5);
     for (uint32_t o = 0; o < 2; o++) random_steps(seed, l.dim, l.rank, l.step[o], o == 0);
     return l;
 }
@@ -129,15 +124,15 @@ TEST(vectors) {
     for (uint32_t t = 0; t < 20000; t++) {
         rl_loops l = random_loops(&seed);
         for (uint32_t i = 0; i < l.rank; i++)
-            if (i + 1 == l.rank) l.dim[i] *= 1 << next_random(&seed) % 5;
+            if (i + 1 == l.rank) l.dim[i] *= 1 << check_random31(&seed) % 5;
         for (uint32_t o = 0; o < 2; o++) random_steps(&seed, l.dim, l.rank, l.step[o], o == 0);
         for (uint32_t o = 0; o < 2; o++)
             for (uint32_t i = 0; i < l.rank; i++) l.step[o][i] = llabs(l.step[o][i]);
         rl_loops_sort(&l);
         rl_loops_merge(&l);
         if (rl_loops_count(&l) > 4000) continue;
-        uint32_t size = 1u << next_random(&seed) % 5;
-        uint64_t address = next_random(&seed) % 3 ? 0 : size * (next_random(&seed) % 16);
+        uint32_t size = 1u << check_random31(&seed) % 5;
+        uint64_t address = check_random31(&seed) % 3 ? 0 : size * (check_random31(&seed) % 16);
         nwide += rl_loops_vector(&l, size, address) > size;
         check_vectors(&l, size, address);
     }

@@ -13,8 +13,7 @@ enum { MOST = 1 << 20 };
 static uint64_t seed = 11;
 
 static uint32_t draw(uint32_t n) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((seed >> 33) % n);
+    return (uint32_t)(check_random31(&seed) % n);
 }
 
 static int64_t place(const rl_loops *l, int64_t k, uint32_t o) {
