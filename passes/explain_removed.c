@@ -145,6 +145,7 @@ static const char *form_of(const rl_explainer *x, uint32_t k) {
     switch (op->form[c->form].kind) {
     case RL_FORM_GEMM: return "a Gemm that transposes";
     case RL_FORM_SWAPPED: return "a MatMul with its operands exchanged";
+    case RL_FORM_PARTS: return "a MatMul with each part of its weights";
     case RL_FORM_MATMUL: return "a MatMul over the axis where it lies";
     default: return NULL;
     }

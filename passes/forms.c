@@ -253,6 +253,42 @@ static bool is_linear(const rl_plan *p, const rl_oplegal *op) {
     return op->noperand < 4 || (rl_attr_float(n, "beta", 1) == 1 && !op->operand[3].pin && !group_in(op, RL_G_LEAD, 3));
 }
 
+/* A product x (P Q K) with a constant matrix w (K H free) as products with each of its parts (H K free): (P H Q free). row, head: bits of the tokens of
+ * x that are Q, and of those that w makes that are H. */
+static void parted_form(rl_plan *p, rl_oplegal *op, uint32_t x, uint8_t nfree, uint32_t row, uint32_t head) {
+    const lead_tokens l = lead_of(op, nfree);
+    uint8_t rows = x == A_ ? RL_G_M : RL_G_N;
+    rl_form *f = add_form(p, op, RL_FORM_PARTS, 8);
+    for (uint32_t t = 0, k = 0; t < op->ntoken; t++)
+        if (f->group[t] == nfree && head >> k++ & 1) f->group[t] = RL_G_TRAIL;
+    for (uint32_t k = 0; k < l.n; k++) f->group[l.token[k]] = row >> k & 1 ? rows : RL_G_LEAD;
+    set_seq(f, x, RL_G_LEAD, rows, RL_G_K);
+    set_seq(f, A_ + B_ - x, RL_G_TRAIL, RL_G_K, nfree);
+    memcpy(f->seq[Y_], (uint8_t[]){RL_G_LEAD, RL_G_TRAIL, rows, nfree, RL_END}, 5);
+    if (op->noperand == 4) memcpy(f->seq[3], f->seq[Y_], RL_MAXGROUP);
+    close_form(op, f);
+    if (!one_dim_will_do(p, op, f, rows, Y_)) op->nform--;
+}
+
+/* Where x has few tokens, any of them are rows and any of w's first a part; where it has more, up to MAXLEAD, x's own matrix dim, and all of w's but the last. */
+enum { MAXPART = 3 };
+
+static void parted_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint8_t nfree) {
+    const lead_tokens l = lead_of(op, nfree);
+    uint32_t nmade = 0, own = 0;
+    for (uint32_t t = 0; t < op->ntoken; t++) nmade += op->label[op->token[t].label].group == nfree;
+    for (uint32_t k = 0; k < l.n; k++) own |= (uint32_t)(op->label[op->token[l.token[k]].label].group != RL_G_LEAD) << k;
+    if (nmade < 2) return;
+    if (l.n > MAXPART && l.n <= MAXLEAD && own) parted_form(p, op, x, nfree, own, (1u << (nmade - 1)) - 1);
+    for (uint32_t row = 1; l.n <= MAXPART && row < 1u << l.n; row++)
+        for (uint32_t head = 1; head < 1u << RL_MIN(nmade, (uint32_t)MAXPART) && head + 1 != 1u << nmade; head++) parted_form(p, op, x, nfree, row, head);
+}
+
+/* Not where the target charges a weight on the left: what parts take is not charged. */
+static bool may_part(const rl_plan *p, const rl_oplegal *op) {
+    return !p->target->charge[RL_WEIGHT_LEFT] && float_type(p, op) && op->operand[A_].pin != op->operand[B_].pin && !rl_is_of_bytes(p, op);
+}
+
 /* ---- FusedMatMul: each operand and the output swapped or not, the output by exchanging the operands ---- */
 
 /* Operand o of a product of batches, (b rows K) in the way `lie`: bit 0 swaps the matrix, bit 1 puts its first dim before b. */
@@ -337,6 +373,7 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op) {
         set_seq(f, Y_, RL_G_LEAD, RL_G_M, -1);
         close_form(op, f);
         if (!a_var && float_type(p, op)) gemm_forms(p, op, B_, A_, RL_G_M, true, 2);
+        if (may_part(p, op)) parted_forms(p, op, B_, RL_G_M);
         return;
     }
     f = add_form(p, op, RL_FORM_MATMUL, 0); /* B is a plain matrix: leading atoms of A in any order */
@@ -348,6 +385,7 @@ static void matmul_forms(rl_plan *p, rl_oplegal *op) {
     close_form(op, f);
     left_forms(p, op, A_, B_, RL_G_N, 2);
     if (float_type(p, op) && (!b_var || !a_batch)) gemm_forms(p, op, A_, B_, RL_G_N, true, 3);
+    if (may_part(p, op)) parted_forms(p, op, A_, RL_G_N);
 }
 
 /* onnxruntime has no product of a signed A and an unsigned B, which those of an unsigned A and a signed B, that quantizers write, would become. */
@@ -411,11 +449,12 @@ static void heads_form(rl_plan *p, rl_oplegal *op) {
     close_form(op, f);
 }
 
-/* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead; of FusedMatMul 32, or 8 for each. */
+/* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead, and where it is parted one for each of both sides; of
+ * FusedMatMul 32, or 8 for each. */
 static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op) {
     const lead_tokens a = lead_of(op, RL_G_M), b = lead_of(op, RL_G_N);
     uint32_t split = RL_MAX(nsplit(&a), nsplit(&b));
-    return 10 + split + (may_fuse(p, op) ? 32 + 8 * split : 0);
+    return 10 + split + (may_part(p, op) ? 1u << 2 * MAXPART : 0) + (may_fuse(p, op) ? 32 + 8 * split : 0);
 }
 
 /* A picker's row stays innermost. */
@@ -438,7 +477,9 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
     } else if (cls == RL_GEMM) {
         op->form = rl_new(p->mem, rl_form, most_forms(p, op));
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
-        if (is_linear(p, op)) left_forms(p, op, A_, B_, RL_G_N, 2);
+        if (!is_linear(p, op)) return;
+        left_forms(p, op, A_, B_, RL_G_N, 2);
+        parted_forms(p, op, A_, RL_G_N);
     } else if (op->picks) picker_form(p, op);
     else if (cls == RL_GATHER && rl_is_table(op)) table_forms(p, op);
     else if (op->part) einsum_forms(p, op);

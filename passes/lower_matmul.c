@@ -4,6 +4,7 @@
  *   (L K)(K N) -> (L N)            MatMul(A, B)            (P K Q)(N K)   -> (P N Q)      MatMul(B, A)
  *   (L K) or (K L), (K N) or (N K) -> (L N) or (N L)       Gemm with transA, transB, or the operands swapped
  *   (P K Q)(N K) + (N)             -> (P N Q)              Gemm as MatMul(B, A) and Add
+ *   (P Q K)(H K N) + (H N)         -> (P H Q N)            MatMul with each part of the matrix, and of a Gemm Add
  *   FusedMatMul: (b M K)(b K M)(M b K)(K b M) -> (b M N)(b N M) for each operand and the output by itself
  *   QLinearMatMul, MatMulInteger: as MatMul; where B stands first, so do its scale and zero point, and int8 is uint8
  *
@@ -47,14 +48,6 @@ static void push(rl_dims *d, uint32_t count) {
 
 static rl_value want(const writer *w, uint32_t o, const rl_dims *d) {
     return rl_lower_want(w->l, w->op->operand[o].cls, order_in(w, o), d);
-}
-
-/* The bias of a Gemm that is written as MatMul, as it broadcasts to a result whose dim `row` from the end holds what it has. */
-static rl_value bias(const writer *w, uint32_t row) {
-    rl_dims d = {0};
-    push(&d, group_atoms(w, RL_G_N, C_));
-    for (uint32_t k = 0; k < row; k++) push(&d, 0);
-    return want(w, C_, &d);
 }
 
 static void result(const writer *w, rl_op as, const rl_value *in, uint32_t nin, const rl_attr *a, uint32_t na, const rl_dims *y) {
@@ -149,9 +142,17 @@ static void scaled_inputs(const writer *w, const rl_nodeinfo *old, const rl_scal
     }
 }
 
-/* Of the operand `left` and the other, as a MatMul, or the product of integers that it was. */
-static void write_product(const writer *w, uint32_t left, const rl_value v[2], const rl_dims *y) {
+/* Of the operand `left` and the other, as a MatMul, or the product of integers that it was; of a Gemm with a bias, dims c, and Add. */
+static void write_product(const writer *w, uint32_t left, const rl_value v[2], const rl_dims *y, const rl_dims *c) {
     const rl_nodeinfo old = *rl_nod(w->l->g, w->op->node);
+    if (w->op->noperand == 4) {
+        rl_value in[2] = {v[left], v[1 - left]};
+        rl_operand *out = &w->op->operand[Y_];
+        rl_value sum[2] = {rl_lower_new(w->l, out->tensor, out->cls, order_in(w, Y_), y), want(w, C_, c)};
+        rl_lower_node(w->l, RL_OP_MatMul, rl_graph_fresh_name(w->l->g, "rl_product"), 2, in, 1, sum);
+        result(w, RL_OP_Add, sum, 2, NULL, 0, y);
+        return;
+    }
     const rl_scaled *x = rl_op_scaled(old.op);
     rl_value in[8] = {v[left], v[1 - left], RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE, RL_NOVALUE};
     uint32_t nin = RL_LEN(in);
@@ -211,14 +212,10 @@ static void with_matrix(const writer *w, uint32_t x, uint32_t matrix, bool matri
     v[matrix] = want(w, matrix, &m);
     y = d;
     y.count[d.ndim - ntail] = (uint8_t)group_atoms(w, free_group, Y_);
-    uint32_t left = matrix_left ? matrix : x;
-    if (w->op->noperand == 4) {
-        rl_value in[2] = {v[left], v[1 - left]};
-        rl_operand *out = &w->op->operand[Y_];
-        rl_value sum[2] = {rl_lower_new(w->l, out->tensor, out->cls, order_in(w, Y_), &y), bias(w, ntail - 1)};
-        rl_lower_node(w->l, RL_OP_MatMul, rl_graph_fresh_name(w->l->g, "rl_product"), 2, in, 1, sum);
-        result(w, RL_OP_Add, sum, 2, NULL, 0, &y);
-    } else write_product(w, left, v, &y);
+    rl_dims c = {0};
+    if (w->op->noperand == 4) push(&c, group_atoms(w, RL_G_N, C_));
+    for (uint32_t i = 1; i < ntail; i++) push(&c, 0);
+    write_product(w, matrix_left ? matrix : x, v, &y, &c);
 }
 
 /* ---- FusedMatMul ---- */
@@ -334,7 +331,27 @@ static void batched(const writer *w, bool swapped) {
     rl_value v[2];
     v[left] = want(w, left, &d[left]);
     v[right] = want(w, right, &d[right]);
-    write_product(w, left, v, &d[Y_]);
+    write_product(w, left, v, &d[Y_], NULL);
+}
+
+/* x has leading dims, and behind them one of size 1 for the parts of the matrix. */
+static void in_parts(const writer *w, uint32_t x) {
+    uint32_t matrix = A_ + B_ - x;
+    const uint8_t *sx = w->f->seq[x], *sm = w->f->seq[matrix], *sy = w->f->seq[Y_];
+    uint32_t tail[2] = {group_atoms(w, sx[1], x), group_atoms(w, sx[2], x)}, nlead = group_atoms(w, sx[0], x);
+    rl_dims lead, d[4] = {{0}, {0}, {0}, {0}};
+    leading_dims(w, x, tail, 2, nlead, &lead);
+    lead.ndim = nlead ? lead.ndim - 2 : 0;
+    d[x] = d[Y_] = lead;
+    if (nlead) push(&d[x], 0);
+    for (uint32_t i = 0; i < 2; i++) push(&d[x], tail[i]);
+    for (uint32_t i = 0; i < 3; i++) push(&d[matrix], group_atoms(w, sm[i], matrix));
+    for (uint32_t i = 1; i < 4; i++) push(&d[Y_], group_atoms(w, sy[i], Y_));
+    for (uint32_t i = 1; i < 4 && w->op->noperand == 4; i++) push(&d[C_], group_atoms(w, sy[i], C_));
+    rl_value v[2];
+    v[x] = want(w, x, &d[x]);
+    v[matrix] = want(w, matrix, &d[matrix]);
+    write_product(w, x, v, &d[Y_], &d[C_]);
 }
 
 void rl_lower_matmul(rl_lower *l, rl_oplegal *op) {
@@ -346,6 +363,7 @@ void rl_lower_matmul(rl_lower *l, rl_oplegal *op) {
     if (l->failed) return;
     if (w.f->kind == RL_FORM_GEMM) gemm(&w);
     else if (w.f->kind == RL_FORM_FUSED) fused(&w);
+    else if (w.f->kind == RL_FORM_PARTS) in_parts(&w, w.f->seq[A_][0] == RL_G_LEAD ? A_ : B_);
     else if (nseq(&w, A_) == 3 && nseq(&w, B_) == 3) batched(&w, swapped);
     else if (w.f->seq[A_][0] == RL_G_LEAD) with_matrix(&w, A_, B_, swapped);
     else with_matrix(&w, B_, A_, !swapped);

@@ -110,6 +110,7 @@ typedef enum {
     RL_FORM_TURNED,  /* of an Einsum's operand: any order, from which the runtime transposes */
     RL_FORM_MATMUL,  /* MatMul(A, B) */
     RL_FORM_SWAPPED, /* MatMul(B, A): the transposed product, or the weight on the left */
+    RL_FORM_PARTS,   /* MatMul with each part of a constant matrix, as a batch */
     RL_FORM_GEMM,    /* Gemm, transposing as the operands lie */
     RL_FORM_RUN,     /* an op that demands an order, in the one of form.run */
     RL_FORM_HEADS,   /* Attention and its kin, with the heads behind the sequence: written as 3-D */

@@ -17,6 +17,7 @@ from .schemas import UNKNOWN
 from .symbols import known
 
 MAXTRAIL = 6  # of a product with a constant the first tokens may trail, or whole dims: 64 splits each (docs/proof.md)
+MAXPART = 3  # of a product with parts of a constant the first tokens make these, and few tokens are split in any way (docs/proof.md)
 FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -124,7 +125,7 @@ class Forms:
             return
         for q in self.trails(others) if over > 1 else [()]:
             if max(2, self.unknown(set(others) - set(q))) + over + max(len(q) > 0, self.unknown(q)) <= 2 + MAXWINDOW:
-                self.add([(LEAD, K, TRAIL)] * count, self.parted(others, q))
+                self.add([(LEAD, K, TRAIL)] * count, self.led(others, q))
 
     def unknown(self, tokens):
         """How many of the tokens have a size that is a name."""
@@ -163,6 +164,29 @@ class Forms:
         else:
             self.found.append(self.split(x, w, free, others, [t for t in others if self.group[t] != LEAD]))
 
+    def parted(self, x, w, free):
+        """(P Q K)(H K free) -> (P H Q free): with parts of a constant w. Where the other has few tokens, any of them are Q and any of the first that w makes H; where
+        it has more, up to MAXTRAIL, its own matrix dim, and all that w makes but the last."""
+        rows = N if x else M
+        others = [t for t, g in enumerate(self.group) if g not in (K, free)]
+        makes = [t for t, g in enumerate(self.group) if g == free]
+        some = lambda of: (q for n in range(1, len(of) + 1) for q in itertools.combinations(of, n))
+        few, own = len(others) <= MAXPART, [t for t in others if self.group[t] != LEAD]
+        ways = itertools.product(some(others), some(makes[:MAXPART])) if few else [(own, makes[:-1])] if len(others) <= MAXTRAIL else []
+        for q, h in ways:
+            group = [rows if t in q else TRAIL if t in h else LEAD if t in others else g for t, g in enumerate(self.group)]
+            if q and 0 < len(h) < len(makes) and self.writable(group, 2, rows):
+                seqs = [(LEAD, TRAIL, rows, free)] * len(self.work.operands)
+                seqs[x], seqs[w] = (LEAD, rows, K), (TRAIL, K, free)
+                self.add(seqs, group)
+
+    def may_part(self):
+        """Not where the target charges a weight on the left."""
+        target, model = self.problem.target, self.problem.model
+        operands = self.work.operands[:2]
+        return (not (target and target["WEIGHT_LEFT"]) and model.sizes.elem[operands[0].tensor] in FLOATS and self.pinned[0] != self.pinned[1]
+                and not is_dequantized(model, operands[self.pinned[0]].tensor))
+
     def trails(self, others):
         """What may lie behind K: any of the first tokens; where there are more, also any whole dims."""
         dims = [list(d) for _, d in itertools.groupby(others, lambda t: id(self.tokens[t][0]))]
@@ -174,14 +198,14 @@ class Forms:
                 if any(t in others[MAXTRAIL:] for t in trail):
                     yield trail
 
-    def parted(self, others, q):
+    def led(self, others, q):
         group = list(self.group)
         for t in others:
             group[t] = TRAIL if t in q else LEAD
         return group
 
     def split(self, x, w, free, others, q):
-        group = self.parted(others, q)
+        group = self.led(others, q)
         seqs = [None] * len(self.work.operands)
         seqs[x], seqs[w], seqs[2] = (LEAD, K, TRAIL), (free, K), (LEAD, free, TRAIL)
         if len(seqs) == 4:
@@ -192,6 +216,7 @@ class Forms:
         self.gemms(0, 1, N, False)
         if self.is_linear():
             self.weight_left(0, 1, N, True)
+            self.parted(0, 1, N)
 
     def is_linear(self):
         """Is it MatMul of constant weights, and Add of a constant that has one row? Not where the target charges the form: two nodes take longer yet; nor of bytes."""
@@ -217,12 +242,16 @@ class Forms:
                 self.add([(K, M), (LEAD, K), (LEAD, M)], self.merged((K, M)), "swapped")
             if not a_var and floats:
                 self.gemms(1, 0, M, True)
+            if self.may_part():
+                self.parted(1, 0, M)
         else:
             self.add([(LEAD, K), (K, N), (LEAD, N)], self.merged((K, N)))
             if exchange:
                 self.weight_left(0, 1, N, not b_var)
             if floats and (not b_var or not a_batch):
                 self.gemms(0, 1, N, True)
+            if self.may_part():
+                self.parted(0, 1, N)
 
     def may_exchange(self):
         """May B stand left? Integers only of one type (onnxruntime has none of a signed A and an unsigned B), or where a constant can be written in
@@ -260,7 +289,7 @@ class Forms:
         others = [t for t, g in enumerate(self.group) if g not in (K, free)]
         matrices = ((K, free), (free, K)) if self.pinned[w] else ((K, free),)
         for q in self.trails(others):
-            group = self.parted(others, q)
+            group = self.led(others, q)
             if not self.writable(group, 2, TRAIL):
                 continue
             ways = lambda last: ((LEAD, TRAIL, last), (LEAD, last, TRAIL)) if q else ((LEAD, TRAIL, last),)
