@@ -88,12 +88,13 @@ rl_status rl_rule_qlinear_conv(rl_shaper *s) {
     return conv_of(s, 0, 3, rl_attr_int(s->n, "channels_last", 0) != 0, dtype_of(input(s, 7)));
 }
 
-/* stride*(in-1) + dilation*(k-1) + 1 - pads + output_padding */
+/* stride*(in-1) + dilation*(k-1) + 1 - pads + output_padding; or padded to stride*in, where there is that much: else runtimes differ in what there is. */
 static rl_dim unwindow_size(const rl_shaper *s, const window *w, uint32_t i, rl_dim in) {
     int64_t k = w->kernel[i];
-    if (w->mode == PAD_SAME) return rl_shape_mul(s, in, w->stride[i]);
+    if (w->mode == PAD_SAME && w->stride[i] == 1) return in;
     if (!rl_dim_known(k) || k > INT32_MAX) return UNKNOWN;
     int64_t c = w->dilation[i] * (k - 1) + 1 - w->pad[i] - w->pad[w->n + i] + w->extra[i] - w->stride[i];
+    if (w->mode == PAD_SAME) return c >= 0 ? rl_shape_mul(s, in, w->stride[i]) : UNKNOWN;
     return rl_shape_offset(s, rl_shape_mul(s, in, w->stride[i]), c);
 }
 

@@ -621,7 +621,7 @@ class Pair:
         for v in proof.values:
             at = [k for k, d in enumerate(sizes.dims.get(v.name) or ()) if d != ONE]
             for k, text in zip(at, v.sizes if len(at) == len(v.sizes) else ()):
-                if isinstance(text, int) or sizes.symbols.name.get((0, sizes.dims[v.name][k][0]), ("named",))[0] != "named":
+                if isinstance(text, int) or sizes.symbols.name.get((0, sizes.dims[v.name][k][0]), ("named",))[0] not in ("named", "cut"):
                     continue
                 if is_fresh(text):
                     found.setdefault(text, (v.name, k, ("unknown", v.name, k)))

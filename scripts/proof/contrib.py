@@ -1,6 +1,7 @@
 """Types and sizes of what com.microsoft's ops make, which onnx's inference does not know: of those that onnxruntime's quantizer and optimizer write."""
-import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
+
+from . import windows
 
 # Like input 0.
 LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "SkipLayerNormalization",
@@ -10,8 +11,8 @@ LIKE = {"Gelu", "QuickGelu", "FastGelu", "BiasGelu", "QLinearLeakyRelu", "QLinea
 IMAGES = {"FusedConv": ("Conv", 1, 0, 0), "QLinearConv": ("Conv", 3, 7, 0), "NhwcMaxPool": ("MaxPool", None, 0, 1), "QLinearAveragePool": ("AveragePool", None, 0, 0)}
 
 
-def made(node, types, broadcast):
-    """{output: (element type, dims)}, or None: no rule. types: of the inputs, (0, None) where unknown."""
+def made(node, types, broadcast, number_of):
+    """{output: (element type, dims)}, or None: no rule. types: of the inputs, (0, None) where unknown; number_of(tensor, dim): its size where it is known."""
     elem, x = types[0]
     of = lambda k: types[k] if k < len(types) else (0, None)
     if node.op in LIKE:
@@ -28,7 +29,7 @@ def made(node, types, broadcast):
     if node.op in ("FusedMatMul", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"):
         return one(node, of(2)[0] if node.op == "MatMulIntegerToFloat" else elem, product(node, x, of(1)[1], broadcast))
     if node.op in IMAGES:
-        return image(node, *IMAGES[node.op], types)
+        return image(node, *IMAGES[node.op], types, number_of)
     if node.op == "FusedGemm":
         return one(node, next((t for t, _ in types if t), 0), gemm(node, x, of(1)[1]))
     if node.op in ("EmbedLayerNormalization", "QEmbedLayerNormalization"):
@@ -94,24 +95,14 @@ def recurrent(node, elem, x):
     return {name: (elem, (x[0], *last) if k == 0 else last) for k, name in enumerate(node.output) if name}
 
 
-def image(node, op, filters, like, last, types):
+def image(node, op, filters, like, last, types, number_of):
     """As ONNX's op has it, whose dims are turned where the channels lie last."""
-    used = [types[0], *([types[filters]] if filters and filters < len(types) else [])]
-    if any(dims is None for _, dims in used) or like >= len(types) or len(used[0][1]) < 3 or (filters and len(used) < 2):
+    x, w = types[0][1], () if filters is None else types[filters][1] if filters < len(types) else None
+    if not x or like >= len(types) or len(x) < 3:
         return None
-    (_, x), *w = used
-    last = node.attr("channels_last", last)
-    known = onnx.defs.get_schema(op, 11)
-    alone = helper.make_node(op, ["x", "w"][:len(used)], ["y"])
-    alone.attribute.extend(a for name, a in node.attrs.items() if name in known.attributes)
-    of = lambda dims: helper.make_tensor_type_proto(TensorProto.FLOAT, [d if d < 2 ** 62 else None for d in dims])
-    given = {"x": of((x[0], x[-1], *x[1:-1]) if last else x), **{"w": of(dims) for _, dims in w}}
-    try:
-        shape = onnx.shape_inference.infer_node_outputs(known, alone, given)["y"].tensor_type.shape.dim
-    except Exception:
-        return None
-    y = [d.dim_value if d.HasField("dim_value") else None for d in shape]
-    return one(node, types[like][0], (y[0], *y[2:], y[1]) if last else y) if len(y) == len(x) else None
+    turn = (0, len(x) - 1, *range(1, len(x) - 1)) if node.attr("channels_last", last) else range(len(x))
+    y = windows.made(node, op, tuple(x[k] for k in turn), w, lambda k: number_of(node.inp(0), turn[k]) is not None)
+    return y and one(node, types[like][0], (y[k] for k in sorted(range(len(x)), key=lambda k: turn[k])))
 
 
 def embedded(node, ids, words, elem):

@@ -244,6 +244,8 @@ class Sizes:
         cuts = [w.cuts(node, len(types[0][0])) for w in self.worlds]
         for k, (was, now) in enumerate(zip(zip(*types[0]), zip(*types[1]))):
             left = self.left(was, now, [c.get(k) for c in cuts]) if None not in cuts else None
+            if left and (y, k) in self.symbols.open:
+                left = now  # taken for unknown
             said = self.worlds[0].says_number(y, k) if left else None
             if said is not None and self.is_believed(left, was):
                 left = (said,) * WORLDS

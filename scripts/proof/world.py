@@ -5,16 +5,15 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from . import bodies, calls, contrib, parts, sequences
+from . import bodies, calls, contrib, parts, sequences, windows
 from .contents import ALGEBRA, END, FILLED, MOVES, SMALL, cut, evaluate
 from .equation import terms
 from .symbols import GUESS, LEAST
+from .windows import CONVS, POOLS, TURNED
 
 ELEMENTS = {f"tensor({name.lower()})": elem for name, elem in TensorProto.DataType.items()}
 LARGEST = 2 ** 63 - 1  # that inference and contents can hold
 PLENTY = 64  # dims
-CONVS = ("Conv", "ConvInteger", "QLinearConv")
-POOLS = ("AveragePool", "LpPool", "MaxPool")
 FAR = 1024  # strides
 RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
 REFERS = "\0"  # before the domain of a node of which an attribute is one of a function's call: only its outputs' types may be known
@@ -47,7 +46,7 @@ class World:
         self.doubt = {}  # of the node at hand, (dim, from the end) -> the symbol of what was broadcast, where one size was taken for a number
         self.joined = {}  # and where it has that symbol
         self.some = dict(outer.some) if outer else {}    # name -> the same of any small tensor: parts.py
-        self.windowed = set(outer.windowed) if outer else set()  # sizes that a Conv or pool makes of such as nothing tells
+        self.windowed = set(outer.windowed) if outer else set()  # sizes that a Conv or pool, a Pad, a Slice or a Concat makes of such as nothing tells
         self.sequences = dict(outer.sequences) if outer else {}
         self.elements = {}  # sequence -> the types of its elements, where they are told apart: within a body alone, as in the program
         self.constants = set()  # what Constants make here
@@ -101,8 +100,10 @@ class World:
     def infer(self, node):
         got = {}
         key = None
-        if not node.graphs and "Sequence" not in node.op and node.op not in ("NonZero", "Unique") and (node.domain, node.op) not in self.graph.local:
-            key = (node.op, node.domain, node.key, len(node.output), tuple(self.type.get(n) for n in node.input),
+        alone = node.op in ("NonZero", "Unique") or node.op == "MaxPool" and node.out(1)  # what these make may have names of their own
+        if not node.graphs and "Sequence" not in node.op and not alone and (node.domain, node.op) not in self.graph.local:
+            known = self.first and self.first.type.get(node.inp(0), (0, None))[1]
+            key = (node.op, node.domain, node.key, len(node.output), known and tuple(d < LEAST for d in known), tuple(self.type.get(n) for n in node.input),
                    tuple(self.data[n].tobytes() if n in self.data else self.listed(n) for n in node.input))
             got = self.cache.get(key)
             if got is not None:
@@ -118,10 +119,12 @@ class World:
             elem, dims = got.get(name) or (0, None)
             if name in self.declared:
                 elem, dims = self.merge(elem, self.close_sum(node, dims, self.declared[name]), self.declared[name], name)
-            if dims is not None:
-                dims = tuple(self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k, *self.scope)), self.world)
-                             if d is None or (name, k) in self.symbols.open else d for k, d in enumerate(dims))
-            self.type[name] = (elem, self.guessed(name, dims))
+            self.type[name] = (elem, self.guessed(name, dims and self.named_unknown(name, dims)))
+
+    def named_unknown(self, name, dims):
+        """With symbols for sizes that are not known, or taken for that."""
+        symbol = lambda k: self.symbols.number(self.symbols.open.get((name, k), ("unknown", name, k, *self.scope)), self.world)
+        return tuple(symbol(k) if d is None or (name, k) in self.symbols.open else d for k, d in enumerate(dims))
 
     def guessed(self, name, dims):
         """A guess stays one where the size is a symbol, although a number is declared, or guesses divide; and a number that is as large as a guess is
@@ -174,26 +177,28 @@ class World:
         return size is not None and size < LEAST and self.world < 2
 
     def hangs_on_unknown(self, size):
-        """Is it such a size, a multiple of one, or what windows or pads make of one?"""
+        """Is it such a size, a multiple of one, or what windows, pads, cuts or pieces make of one?"""
         return self.is_unknown(size) or size in self.windowed or self.symbols.hangs(size, self.world)
 
     def note_windows(self, node, got):
         x, y = self.type.get(node.inp(0), (0, None))[1], (got.get(node.out(0)) or (0, None))[1]
-        first = 0 if node.op == "Pad" else 2 if "Conv" in node.op or node.op in POOLS else None
-        if self.world < 2 and x and y and len(x) == len(y) and first is not None:
-            self.windowed.update(b for a, b in zip(x[first:], y[first:]) if a and b and a != b and self.hangs_on_unknown(a))
+        first = 0 if node.op in ("Concat", "Pad", "Slice") else 2 if "Conv" in node.op or node.op in POOLS else None
+        if self.world == 2 or not x or not y or len(x) != len(y) or first is None:
+            return
+        pieces = [d for d in (self.type.get(n, (0, None))[1] for n in node.input[:None if node.op == "Concat" else 1]) if d and len(d) == len(y)]
+        for k, b in enumerate(y[first:], first):
+            if b and b >= LEAST and any(d[k] and d[k] != b and self.hangs_on_unknown(d[k]) for d in pieces):
+                self.windowed.add(b)
 
-    def strides(self, node, rank):
-        """{dim: stride} of the dims that a node's windows go along, the same in its input and its result; of an STFT the frames are where the signal was."""
-        if node.domain == "" and node.op in (*POOLS, *CONVS):
-            return dict(enumerate(node.attr("strides", [1] * (rank - 2)), 2))
+    def strides(self, node):
+        """{dim: stride} of the dim that an STFT's frames go along, the same in its input and its result."""
         step = self.data.get(node.inp(1)) if (node.domain, node.op) == ("", "STFT") else None
         return {} if step is None or step.size != 1 else {1: int(step.ravel()[0])}
 
     def below_windows(self, node, got):
         """Of a guess that is smaller than the window: inference rounds towards zero, so that it is asked of a larger one, by whole strides."""
         x, name = self.type.get(node.inp(0), (0, None)), node.out(0)
-        strides = self.strides(node, len(x[1])) if self.world == 2 and x[1] and None not in x[1] else {}
+        strides = self.strides(node) if self.world == 2 and x[1] and None not in x[1] else {}
         dims = (got.get(name) or (0, None))[1]
         if not strides or dims is None or min((d for k, d in enumerate(dims) if k in strides and d is not None), default=2) > 1:
             return got
@@ -214,9 +219,13 @@ class World:
             elem, dims = types[0]
             return {node.output[0]: (elem, None if dims is None else (None,) * len(dims))}
         if node.domain == "com.microsoft":
-            return contrib.made(node, types, self.broadcast)
+            return contrib.made(node, types, self.broadcast, self.number_of)
         if node.domain == "" and node.op == "SimplifiedLayerNormalization":  # onnxruntime's, which ONNX does not define
             return {node.output[0]: types[0]}
+        if node.domain == "" and node.op in (*CONVS, *POOLS, *TURNED):
+            return self.windows(node, types)
+        if node.domain == "" and node.op == "Dropout" and node.opset < 10:  # the mask is of the input's type, too
+            return {o: types[0] for o in node.output if o}
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
         if node.domain == "" and node.op in ("DepthToSpace", "Flatten", "SpaceToDepth", "Tile", "Transpose") and types[0][1] is None:
@@ -273,6 +282,20 @@ class World:
         """A matrix, also where of one of the two nothing is known."""
         sides = [dims and dims[of] for (_, dims), of in zip(types, (node.attr("transA", 0), 1 - node.attr("transB", 0)))]
         return {node.output[0]: (self.shared(node), tuple(sides))}
+
+    def windows(self, node, types):
+        """Their sizes by the definition, where it tells them."""
+        got = self.schema(node)
+        weight = () if node.op in POOLS else next((dims for _, dims in types[3 if node.op == "QLinearConv" else 1:]), None)
+        dims = windows.made(node, node.op, types[0][1], weight, lambda k: self.number_of(node.inp(0), k) is not None)
+        if dims is None:
+            return got
+        elem, name = types[0][0] if node.op in POOLS else 0, node.out(0)
+        kinds = [(got.get(y) or (0, None))[0] or (TensorProto.INT64 if k else elem) for k, y in enumerate(node.output)]
+        if node.out(1) and name in self.declared:  # the indices have the sizes of what they are of
+            kinds[0], dims = self.merge(kinds[0], dims, self.declared[name], name)
+        dims = self.named_unknown(name, dims) if node.out(1) else dims
+        return {y: (kind, dims) for y, kind in zip(node.output, kinds) if y}
 
     def einsum(self, node, types):
         """Inference takes the first size of a letter, also where that is 1 and broadcast."""
@@ -334,6 +357,8 @@ class World:
         if y is None or dims is None:
             return got
         axes = [a % len(dims) for a in node.attr("axes", range(len(dims)))]
+        if node.inp(3) and node.attr("keep_aspect_ratio_policy", "stretch") != "stretch" and any(self.number_of(node.inp(0), a) is None for a in axes):
+            return {node.output[0]: (elem, tuple(None if a in axes else d for a, d in enumerate(dims)))}  # of one that is open nothing is told of the others
         if sizes is not None and node.attr("keep_aspect_ratio_policy", "stretch") == "stretch":
             named = dict(zip(axes, sizes))
             return {node.output[0]: (elem, tuple(named.get(a, d) for a, d in enumerate(dims)))}

@@ -146,6 +146,8 @@ TEST(windows) {
     INFER("in %x f32[1,6,9,9] const %w f32[4,3,3,3] seed=1 %y = Conv(%x, %w) group=2 auto_pad=\"SAME_UPPER\" strides=[2,2] out %y",
           "f32[1,4,5,5]");
     INFER("in %x f32[N,4,H,7] const %w f32[4,2,2,2] seed=1 %y = ConvTranspose(%x, %w) strides=[2,2] out %y", "f32[N,2,2*H,14]");
+    INFER("in %x f32[N,4,H,7] const %w f32[4,2,1,3] seed=1 %y = ConvTranspose(%x, %w) auto_pad=\"SAME_UPPER\" strides=[1,3] out %y", "f32[N,2,H,21]");
+    INFER("in %x f32[N,4,7] const %w f32[4,2,1] seed=1 %y = ConvTranspose(%x, %w) auto_pad=\"SAME_UPPER\" strides=[2] out %y", "f32[N,2,?0]");
     INFER("in %x f32[N,4,112,112] %y = MaxPool(%x) kernel_shape=[3,3] strides=[2,2] ceil_mode=1 out %y", "f32[N,4,56,56]");
     INFER("in %x f32[N,4,H,W] %y = GlobalAveragePool(%x) out %y", "f32[N,4,1,1]");
 }
