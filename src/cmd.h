@@ -198,6 +198,8 @@ bool rl_is_text(const char *path);
 rl_status rl_line_read(rl_line *l, rl_graph **g);
 /* The same of another path; messages are about that where it fails. */
 rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g);
+/* Reads --input-layout and --output-layout into l->io; io_mem is the caller's to open and free. */
+rl_status rl_line_interface(rl_line *l);
 /* RL_EUSAGE where the model would come on stdin or by a pipe. */
 rl_status rl_line_wants_file(const rl_line *l, const char *command);
 /* Before anything is done, and again where -o was a folder: no two outputs go to one place, none to what an option reads, and no REPORT to

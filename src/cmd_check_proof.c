@@ -128,14 +128,15 @@ static rl_status print_shown(rl_ctx *ctx, const rl_cert *c, int64_t outside) {
     return RL_OK;
 }
 
-static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_text *file, rl_arena *mem) {
+/* declared: IN as it was read, whose sizes are those that its file has. */
+static rl_status check_cert(rl_line *l, const rl_graph *declared, rl_graph *in, rl_graph *out, const rl_text *file, rl_arena *mem) {
     enum { MOSTSTATES = 1 << 20 };
     rl_cert c;
     int64_t outside = 0;
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
     RL_TRY(rl_cert_parse(l->ctx, mem, l->proof, file->p, file->n, &c));
     RL_TRY(rl_cert_check(l->ctx, &c, MOSTSTATES, 10 * RL_CERT_SECOND, NULL));
-    RL_TRY(rl_check_ports(l, in, out));
+    RL_TRY(rl_check_ports(l, declared, out));
     RL_TRY(match_functions(l, in, out, &c));
     const rl_target *target;
     RL_TRY(rl_target_find(mem, l->pass.target ? l->pass.target : "generic", &target));
@@ -150,14 +151,26 @@ static rl_status check_cert(rl_line *l, rl_graph *in, rl_graph *out, const rl_te
     return print_shown(l->ctx, &c, outside);
 }
 
+/* IN once more, with the interface that was asked for when OUT was made: the certificate is of that. */
+static rl_status read_turned(rl_line *l, rl_graph **in) {
+    for (uint32_t i = 0; i < l->io.port.n; i++)
+        if (l->io.port.p[i].free)
+            return rl_usage_error(l, "check-proof: in which order is '%.100s'? The report of optimize (--json) has what it chose", l->io.port.p[i].name);
+    RL_TRY(rl_line_read(l, in));
+    return rl_interface_apply(*in, &l->io);
+}
+
 static rl_status check_models(rl_line *l, const rl_text *file, rl_arena *mem) {
-    rl_graph *in, *out = NULL;
+    rl_graph *in, *turned = NULL, *out = NULL;
     if (l->nfile != 3) return rl_usage_error(l, "check-proof: which model came out?");
+    RL_TRY(rl_line_interface(l));
     l->in = l->file[1];
     rl_status s = rl_line_read(l, &in);
+    if (s == RL_OK && l->io.port.n) s = read_turned(l, &turned);
     if (s == RL_OK) s = rl_line_read_other(l, l->file[2], &out);
-    if (s == RL_OK) s = check_cert(l, in, out, file, mem);
+    if (s == RL_OK) s = check_cert(l, in, turned ? turned : in, out, file, mem);
     rl_graph_free(in);
+    rl_graph_free(turned);
     rl_graph_free(out);
     return s;
 }
@@ -168,7 +181,9 @@ rl_status rl_cmd_check_proof(rl_line *l) {
     rl_text file = {.mem = &mem};
     rl_status s = rl_line_read_text(l, l->file[0], &file);
     l->proof = rl_is_stdio(l->file[0]) ? "stdin" : l->file[0];
+    rl_arena_init(&l->io_mem, l->ctx);
     if (s == RL_OK) s = rl_is_plan_cert(&file) ? rl_check_plan_cert(l, &file, &mem) : check_models(l, &file, &mem);
+    rl_arena_free(&l->io_mem);
     rl_arena_free(&mem);
     return s;
 }

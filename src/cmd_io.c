@@ -125,9 +125,10 @@ static rl_status read_text(rl_line *l, rl_graph **g) {
     return s;
 }
 
+/* A second model whose inputs were put in another order declares its sizes. */
 static rl_status fix_dims(const rl_line *l, bool second, rl_graph *g) {
     if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    for (uint32_t i = 0; i < l->shapes.n; i++) RL_TRY(rl_fix_shape(g, l->shapes.item[i]));
+    for (uint32_t i = 0; i < l->shapes.n && !(second && l->in_layouts.n); i++) RL_TRY(rl_fix_shape(g, l->shapes.item[i]));
     for (uint32_t i = 0; i < l->dims.n; i++) RL_TRY(rl_fix_dim(g, l->dims.item[i], second));
     return RL_OK;
 }
@@ -205,6 +206,14 @@ rl_status rl_line_read_other(rl_line *l, const char *path, rl_graph **g) {
     rl_status s = read_model(l, true, g);
     if (s == RL_OK) l->in = in; /* else messages are about the other */
     return s;
+}
+
+rl_status rl_line_interface(rl_line *l) {
+    l->io.mem = &l->io_mem;
+    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
+    for (uint32_t i = 0; i < l->in_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, false, l->in_layouts.item[i]));
+    for (uint32_t i = 0; i < l->out_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, true, l->out_layouts.item[i]));
+    return RL_OK;
 }
 
 rl_status rl_line_wants_file(const rl_line *l, const char *command) {

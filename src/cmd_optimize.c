@@ -172,10 +172,7 @@ static rl_status optimize_graph(rl_line *l, rl_graph *g) {
 /* --input-layout and --output-layout: what they save is found on a graph of its own. */
 static rl_status choose_interface(rl_line *l) {
     rl_graph *g;
-    l->io.mem = &l->io_mem;
-    if (RL_PROTECT(l->ctx)) return RL_ENOMEM;
-    for (uint32_t i = 0; i < l->in_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, false, l->in_layouts.item[i]));
-    for (uint32_t i = 0; i < l->out_layouts.n; i++) RL_TRY(rl_interface_add(&l->io, true, l->out_layouts.item[i]));
+    RL_TRY(rl_line_interface(l));
     if (l->io.port.n == 0) return RL_OK;
     rl_status s = rl_line_read(l, &g);
     if (s == RL_OK) s = rl_interface_choose(g, &l->pass, &l->io);

@@ -43,6 +43,17 @@ def optimize(prog, src, dst, ins, outs, target):
     return p.returncode, json.loads(p.stdout) if p.returncode == 0 else None, p.stderr.strip().splitlines()[-1] if p.stderr else ""
 
 
+def unproved(prog, src, dst, ins, outs, target, report):
+    """Why the certificate, if there is one, does not hold of the model with the interface that the report has."""
+    layout = lambda kind, name, wanted: wanted if wanted != "free" else next(x["layout"] for x in report["interface"] if x.get(kind) == name)
+    words = lambda chosen: [f"--{kind}-layout={k}={chosen(kind, k, v)}" for kind, of in (("input", ins), ("output", outs)) for k, v in of.items()]
+    proof = dst.with_suffix(".proof")
+    if common.relayout(prog, "optimize", src, "-o", dst, "-q", "--target", target, "--proof", proof, *words(lambda kind, k, v: v)).status:
+        return ""  # not proved
+    r = common.relayout(prog, "check-proof", proof, src, dst, "--target", target, *words(layout))
+    return r.message if r.status else ""
+
+
 def orders(report):
     """(kind, name) -> perm"""
     return {(kind, x[kind]): [LETTERS.index(c) for c in x["layout"]] for x in report["interface"] for kind in ("input", "output") if kind in x}
@@ -253,6 +264,8 @@ def random_one(job):
             return seed, None, {}
         if status:
             return seed, message, {}
+        if why := unproved(prog, src, dst, ins, outs, target, report):
+            return seed, f"check-proof: {why}   {ins} {outs}", {}
         facts = type("facts", (), {"outputs": [want], "inputs": [feeds]})
         try:
             why = judge(g.proto, dst, report, feeds, want, engine, [*ins.values(), *outs.values()],
