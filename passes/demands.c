@@ -15,10 +15,17 @@ static void add_port(rl_plan *p, rl_value v, bool output) {
     else add_fixed(p, v, output ? RL_CERT_OUTPUT : RL_CERT_INPUT);
 }
 
+/* An initializer of strings, or a sparse one, whose bytes cannot be permuted, is made as an input is. */
+static void add_initializer(rl_plan *p, rl_value v) {
+    const rl_valinfo *x = rl_val(p->g, v);
+    if (x->raw.p && !x->data && !x->is_input && (x->nuse || x->is_output)) add_fixed(p, v, RL_CERT_INPUT);
+}
+
 void rl_outside_demands(rl_plan *p) {
     rl_graph *g = p->g;
     uint32_t nop = p->op.n;
     for (uint32_t i = 0; i < g->input.n; i++) add_port(p, g->input.p[i], false);
+    for (uint32_t i = 0; i < g->init.n; i++) add_initializer(p, g->init.p[i]);
     for (uint32_t i = 0; i < g->output.n; i++) add_port(p, g->output.p[i], true);
     for (uint32_t i = 0; i < g->outer.n; i++) add_fixed(p, g->outer.p[i], RL_CERT_CAPTURED);
     for (uint32_t k = 0; k < nop; k++) {

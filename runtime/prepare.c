@@ -3,10 +3,8 @@
 
 #include "../src/expand.h"
 #include "../src/onnx.h"
-#include "../src/onnx_fields.h"
 #include "../src/schema.h"
 #include "../src/shape.h"
-#include "../src/wire.h"
 #include "device.h"
 #include "element.h"
 #include "exec.h"
@@ -15,6 +13,7 @@
 #include "home.h"
 #include "native.h"
 #include "settled.h"
+#include "stored.h"
 
 static bool in_versions(const rl_kernel *k, const rl_nodeinfo *n) {
     return n->since >= k->since && n->since <= k->until && strcmp(k->domain, n->domain) == 0 && strcmp(k->type, n->type) == 0;
@@ -39,66 +38,17 @@ static bool is_done(const rl_graph *g, const rl_nodeinfo *n) {
 
 /* ---- constants ---- */
 
-static rl_tensor tensor_of(rl_rt *rt, const rl_const *c, const rl_span *strings) {
-    if (c->dtype == RL_STRING) {
-        rl_tensor t = rl_tensor_new(rt, RL_STRING, c->rank, c->dim);
-        for (int64_t i = 0; i < rl_numel(&t); i++)
-            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): data in the graph are numbers; strings come with a list of them */
-            ((rl_str *)t.mem->p)[i] = rl_intern(rt->ctx, (const char *)strings[i].p, strings[i].n);
-        return t;
-    }
-    uintptr_t align = RL_MAX(rl_dtype_bits(c->dtype) / 8, 1u);
-    rl_tensor t = rl_tensor_borrow(rt, c->dtype, c->rank, c->dim, c->data, c->nbyte);
-    t.mem->loose = (uintptr_t)c->data % RL_MIN(align, (uintptr_t)8) != 0;
-    return t;
-}
-
-/* Elements of a SparseTensorProto at places counted row-major, [n], or at indices, [n,rank]; else 0. */
-static rl_status put_sparse(rl_rt *rt, const rl_valinfo *v, const rl_tensor *value, const rl_tensor *index, rl_tensor *out) {
-    int64_t n = rl_numel(value), all = rl_numel(out), per = index->rank == 2 ? index->dim[1] : 1;
-    const int64_t *at = rl_data(index);
-    bool fits = index->dtype == RL_I64 && value->rank == 1 && index->rank >= 1 && index->rank <= 2 && index->dim[0] == n
-                && (index->rank == 1 || per == v->rank) && value->dtype == out->dtype;
-    for (int64_t i = 0; fits && i < n; i++) {
-        int64_t place = index->rank == 1 ? at[i] : 0;
-        for (int64_t k = 0; index->rank == 2 && k < per && fits; k++) {
-            fits = at[i * per + k] >= 0 && at[i * per + k] < out->dim[k];
-            place = fits ? place + at[i * per + k] * out->stride[k] : 0;
-        }
-        fits = fits && place >= 0 && place < all;
-        if (fits) rl_put_element(out, place, value, i);
-    }
-    return fits ? RL_OK : rl_fail(rt->ctx, RL_EMODEL, "sparse initializer '%.100s': its indices do not fit", v->name);
-}
-
-static rl_status read_sparse(rl_rt *rt, rl_graph *g, const rl_valinfo *v, rl_tensor *out) {
-    const rl_span part[] = {rl_wire_part(v->raw, SPARSE_VALUES), rl_wire_part(v->raw, SPARSE_INDICES)};
-    rl_const c[2];
-    const rl_span *strings;
-    rl_tensor t[2];
-    if (!part[0].p || !part[1].p || !rl_dtype_bits(v->dtype) || v->rank == RL_NORANK)
-        return rl_fail(rt->ctx, RL_ELIMIT, "initializer '%.100s': its data is not at hand", v->name);
-    for (int i = 0; i < 2; i++) {
-        RL_TRY(rl_onnx_tensor(g, part[i], &c[i], &strings));
-        if (!c[i].data && c[i].nbyte) return rl_fail(rt->ctx, RL_ELIMIT, "sparse initializer '%.100s': its data is not at hand", v->name);
-        t[i] = tensor_of(rt, &c[i], strings);
-        rl_storage_fetch(t[i].mem);
-    }
-    *out = rl_tensor_new(rt, v->dtype, v->rank, v->dim);
-    memset(out->mem->p, 0, out->mem->nbyte);
-    RL_TRY(put_sparse(rt, v, &t[0], &t[1], out));
-    rl_tensor_drop(&t[0]);
-    rl_tensor_drop(&t[1]);
-    return RL_OK;
-}
-
 /* Strings, sparse ones and the defaults of inputs are not in the graph: their bytes are. */
 static rl_status read_raw(rl_rt *rt, rl_graph *g, const rl_valinfo *v, rl_tensor *out) {
     rl_const c;
     const rl_span *strings;
-    if (v->is_init && v->dtype != RL_STRING) return read_sparse(rt, g, v, out);
+    if (v->is_init && v->dtype != RL_STRING) {
+        if (!rl_dtype_bits(v->dtype) || v->rank == RL_NORANK) return rl_fail(rt->ctx, RL_ELIMIT, "initializer '%.100s': its data is not at hand", v->name);
+        *out = rl_tensor_new(rt, v->dtype, v->rank, v->dim);
+        return rl_sparse_fill(rt, g, v->raw, v->name, out);
+    }
     RL_TRY(rl_onnx_tensor(g, v->raw, &c, &strings));
-    *out = tensor_of(rt, &c, strings);
+    *out = rl_tensor_of_const(rt, &c, strings);
     return RL_OK;
 }
 
@@ -109,7 +59,7 @@ static rl_status make_constants(rl_exec *x) {
         const rl_valinfo *v = &g->val[i];
         if (v->rank != RL_NORANK && v->rank > RL_RANK)
             return rl_fail(g->ctx, RL_ELIMIT, "value '%.100s': rank %u is over the limit of %d", v->name ? v->name : "", v->rank, RL_RANK);
-        if (has_data(g, v)) x->constant[i] = tensor_of(x->rt, v->data, NULL);
+        if (has_data(g, v)) x->constant[i] = rl_tensor_of_const(x->rt, v->data, NULL);
         else if (v->raw.p) RL_TRY(read_raw(x->rt, g, v, &x->constant[i]));
     }
     return RL_OK;

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "element.h"
+#include "../src/onnx_fields.h"
+#include "../src/wire.h"
 #include "kernels.h"
+#include "stored.h"
 
 rl_status rl_ref_shape(rl_call *c) {
     RL_TRY(rl_call_need(c, 1));
@@ -37,13 +40,23 @@ static void put_strings(rl_call *c, const rl_attr *a) {
     }
 }
 
-/* Most constants never get here (prepare.c): strings do, and those of opsets that the op table does not cover. */
+/* The type is that of the value, which the reader took from the attribute. */
+static rl_status put_sparse(rl_call *c, const rl_attr *a) {
+    const rl_valinfo *v = rl_val(c->g, c->node->out[0]);
+    if (!rl_dtype_bits(v->dtype) || v->rank == RL_NORANK) return rl_call_fail(c, RL_ELIMIT, "a constant of this kind does not run");
+    RL_TRY(rl_call_dims(c, v->rank, v->dim));
+    rl_tensor *y = rl_call_make(c, 0, v->dtype, v->rank, v->dim);
+    return rl_sparse_fill(c->rt, (rl_graph *)(uintptr_t)c->g, rl_wire_part(a->raw, ATTR_SPARSE), v->name ? v->name : "", y);
+}
+
+/* Most constants never get here (prepare.c): strings and sparse ones do, and those of opsets that the op table does not cover. */
 rl_status rl_ref_constant(rl_call *c) {
     const rl_attr *a = c->node->nattr ? &c->node->attr[0] : NULL;
     if (a && (a->kind == RL_ATTR_STRING || a->kind == RL_ATTR_STRINGS)) {
         put_strings(c, a);
         return RL_OK;
     }
+    if (a && strcmp(a->name, "sparse_value") == 0) return put_sparse(c, a);
     const rl_tensor *t;
     RL_TRY(rl_call_tensor(c, "value", &t));
     if (!t) return rl_call_fail(c, RL_ELIMIT, "a constant of this kind does not run");

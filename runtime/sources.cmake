@@ -126,6 +126,7 @@ set(RL_RUNTIME
   runtime/sizes.c
   runtime/sparse.c
   runtime/spread.c
+  runtime/stored.c
   runtime/subsample.c
   runtime/tensor.c
   runtime/turns.c

@@ -253,8 +253,9 @@ static rl_status add_node(rl_level *l, const rl_node_parts *p, rl_span bytes, ui
         if (rl_has(out[i]) && rl_val(g, out[i])->port != i)
             return rl_fail(l->r->ctx, RL_EMODEL, "makes '%.100s' twice", rl_val(g, out[i])->name);
     set_captures(l, n, &captured);
-    if (!*domain && strcmp(type, "Constant") == 0) rl_graph_set_constant(g, x);
-    return RL_OK;
+    if (*domain || strcmp(type, "Constant") != 0) return RL_OK;
+    rl_graph_set_constant(g, x);
+    return rl_read_sparse_value(l, x);
 }
 
 rl_status rl_read_node(rl_level *l, rl_span bytes, uint32_t k) {

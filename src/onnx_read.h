@@ -98,6 +98,7 @@ rl_status rl_read_graph(rl_reader *r, rl_graph *parent, rl_span bytes, uint32_t 
 
 rl_status rl_read_initializer(rl_level *l, rl_span bytes);
 rl_status rl_read_sparse(rl_level *l, rl_span bytes);
+rl_status rl_read_sparse_value(rl_level *l, const rl_nodeinfo *n); /* of a Constant */
 rl_status rl_read_input(rl_level *l, rl_span bytes);
 rl_status rl_read_output(rl_level *l, rl_span bytes);
 rl_status rl_read_hint(rl_level *l, rl_span bytes);

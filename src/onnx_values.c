@@ -71,32 +71,54 @@ rl_status rl_read_initializer(rl_level *l, rl_span bytes) {
     return RL_OK;
 }
 
-/* A sparse initializer: a source whose data nobody looks at. */
-rl_status rl_read_sparse(rl_level *l, rl_span bytes) {
-    rl_graph *g = l->g;
+/* What there is of a SparseTensorProto beside its elements: its type, and the name of its values. */
+typedef struct { const char *name; rl_dtype dtype; uint32_t rank; const int64_t *dim; } sparse_type;
+
+static rl_status read_sparse_type(rl_level *l, rl_span bytes, sparse_type *out) {
     rl_span values = rl_wire_part(bytes, SPARSE_VALUES);
     Onnx__TensorProto *t = rl_level_unpack(l, &onnx__tensor_proto__descriptor,
                                            rl_level_pick(l, values, BIT(TENSOR_NAME) | BIT(TENSOR_DATA_TYPE)));
     Onnx__SparseTensorProto *s =
         rl_level_unpack(l, &onnx__sparse_tensor_proto__descriptor, rl_level_pick(l, bytes, BIT(SPARSE_DIMS)));
-    if (!t || !s || !t->name || !*t->name) return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer: has no name");
-    if (s->n_dims > MAX_RANK)
-        return rl_fail(l->r->ctx, RL_ELIMIT, "sparse initializer '%.100s': rank %zu is over the limit", t->name,
-                       s->n_dims);
+    if (!t || !s) return rl_fail(l->r->ctx, RL_EMODEL, "sparse tensor: is damaged");
+    const char *name = t->name ? t->name : "";
+    if (s->n_dims > MAX_RANK) return rl_fail(l->r->ctx, RL_ELIMIT, "sparse tensor '%.100s': rank %zu is over the limit", name, s->n_dims);
+    for (size_t i = 0; i < s->n_dims; i++)
+        if (s->dims[i] < 0) return rl_fail(l->r->ctx, RL_EMODEL, "sparse tensor '%.100s': dim %zu is negative", name, i);
+    if (rl_onnx_too_many(s->dims, (uint32_t)s->n_dims))
+        return rl_fail(l->r->ctx, RL_EMODEL, "sparse tensor '%.100s': its dims make more elements than memory can hold", name);
+    *out = (sparse_type){name, rl_dtype_bits((rl_dtype)t->data_type) ? (rl_dtype)t->data_type : RL_UNDEF, (uint32_t)s->n_dims, s->dims};
+    return RL_OK;
+}
+
+/* A sparse initializer: a source whose data nobody looks at. */
+rl_status rl_read_sparse(rl_level *l, rl_span bytes) {
+    rl_graph *g = l->g;
+    sparse_type t;
     rl_str name = NULL;
-    RL_TRY(rl_reader_name(l->r, rl_span_of(t->name), &name));
+    RL_TRY(read_sparse_type(l, bytes, &t));
+    if (!*t.name) return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer: has no name");
+    RL_TRY(rl_reader_name(l->r, rl_span_of(t.name), &name));
     rl_value v = rl_graph_value(g, name);
     rl_valinfo *x = rl_val(g, v);
     if (x->raw.p) return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer '%.100s': defined twice", name);
-    for (size_t i = 0; i < s->n_dims; i++)
-        if (s->dims[i] < 0)
-            return rl_fail(l->r->ctx, RL_EMODEL, "sparse initializer '%.100s': dim %zu is negative", name, i);
     x->raw = bytes;
     if (x->is_input) return RL_OK;
     x->is_init = true;
-    rl_graph_set_type(g, v, rl_dtype_bits((rl_dtype)t->data_type) ? (rl_dtype)t->data_type : RL_UNDEF,
-                      (uint32_t)s->n_dims, s->dims);
+    rl_graph_set_type(g, v, t.dtype, t.rank, t.dim);
     rl_push(&g->mem, g->init, v);
+    return RL_OK;
+}
+
+/* Nor at that of a Constant's sparse_value. */
+rl_status rl_read_sparse_value(rl_level *l, const rl_nodeinfo *n) {
+    sparse_type t;
+    const rl_attr *a = rl_attr_find(n, "sparse_value");
+    if (!a || a->kind != RL_ATTR_OTHER || n->nattr != 1 || n->nout != 1 || !rl_has(n->out[0])) return RL_OK;
+    rl_span tensor = rl_wire_part(a->raw, ATTR_SPARSE);
+    if (!tensor.p) return RL_OK;
+    RL_TRY(read_sparse_type(l, tensor, &t));
+    if (t.dtype != RL_UNDEF) rl_graph_set_type(l->g, n->out[0], t.dtype, t.rank, t.dim);
     return RL_OK;
 }
 

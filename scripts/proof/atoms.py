@@ -103,7 +103,7 @@ class Problem:
         self.unit = {}
         self.input_sizes = {d for n in model.graph.inputs for d in model.sizes.dims.get(n) or ()}
         nodes = self.nodes = model.unfolded(folded == "any") if folded else model.graph.nodes
-        names = list(model.graph.inputs) + list(model.graph.stored) + [o for n in nodes for o in n.input + n.output if o]
+        names = list(model.graph.inputs) + list(model.graph.stored) + list(model.graph.sparse) + [o for n in nodes for o in n.input + n.output if o]
         for name in names:
             dims = model.sizes.dims.get(name)
             if dims is not None and name not in self.unit:

@@ -410,6 +410,10 @@ def all_shapes(problem, charges):
 
     for name in graph.inputs:
         demand("input", name)
+    read = {x for n in problem.nodes for x in n.input + n.captured} | set(graph.outputs)
+    for name in (*graph.sparse, *(n for n, t in graph.stored.items() if t.data_type == TensorProto.STRING)):
+        if name in read and name not in graph.inputs:  # whose bytes cannot be permuted
+            demand("input", name)
     for name in graph.outputs:
         demand("output", name)
     for i, n in enumerate(problem.nodes):

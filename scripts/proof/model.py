@@ -117,7 +117,7 @@ def captures(graphs):
     """Names that bodies read from outside."""
     found = []
     for g in graphs:
-        own = {v.name for v in g.input} | {t.name for t in g.initializer} | {n for x in g.node for n in x.output}
+        own = {v.name for v in g.input} | {t.name for t in g.initializer} | {t.values.name for t in g.sparse_initializer} | {n for x in g.node for n in x.output}
         read = [n for x in g.node for n in x.input] + [v.name for v in g.output]
         for x in g.node:
             read += captures(flat.graphs_of(x))
@@ -143,6 +143,7 @@ class Graph:
     def take(self, proto):
         self.proto = proto
         self.stored = {t.name: t for t in proto.initializer}
+        self.sparse = {t.values.name: t for t in proto.sparse_initializer}
         self.inputs = [v.name for v in proto.input]
         self.outputs = [v.name for v in proto.output]
         # A caller may give such an input another value, from IR version 4 on.
@@ -151,7 +152,7 @@ class Graph:
 
     def note_names(self):
         """Of all tensors that the graph has, also of those that nothing hangs on."""
-        self.names |= {x for n in self.nodes for x in n.input + n.captured + n.output} | {*self.stored, *self.inputs, *self.outputs}
+        self.names |= {x for n in self.nodes for x in n.input + n.captured + n.output} | {*self.stored, *self.sparse, *self.inputs, *self.outputs}
 
     def fresh(self, name):
         """The name of a tensor that is made here: this one, or where the graph has one so called with a number behind it."""
@@ -460,7 +461,7 @@ def constants(graph, sizes):
         read = contents_read(n)
         if n.op == "Concat" and n.domain == "":  # what adds no element determines nothing
             read = [x for x in read if (0, 0) not in (sizes.dims.get(x) or ())] or read
-        computed = n.op == "Constant" or (read and all(x in found for x in read if x) and any(read))
+        computed = (n.op == "Constant" and "sparse_value" not in n.attrs) or (read and all(x in found for x in read if x) and any(read))
         computed = computed and n.op not in ("Enter", "Leave") and n.op not in RANDOM and not n.graphs and n.domain in ("", "com.microsoft") and (n.domain, n.op) not in graph.local
         for k, o in enumerate(n.output):
             if o and (computed or o in sizes.content or is_chosen(n, k, found, sizes)):

@@ -77,6 +77,8 @@ class World:
         g = self.graph
         for v in g.proto.input:
             self.type[v.name] = self.dims_of(v.type, v.name)
+        for name, t in g.sparse.items():
+            self.type.setdefault(name, (t.values.data_type, tuple(t.dims)))
         for name, t in g.stored.items():
             self.type[name] = (t.data_type, tuple(t.dims))
             if np.prod(t.dims, dtype=object) <= SMALL and name not in g.replaceable:

@@ -1358,6 +1358,25 @@ def frames(prog, tmp):
             yield f"{name}: {why or lost or (same, claim(words))}"
 
 
+def other_constants(prog, tmp):
+    """Sparse constants, and those of strings, are variables that lie as they are stored: a conversion where they are wanted otherwise, none where they are turned, too."""
+    h = test_targets.h
+    sparse = h.make_sparse_tensor(h.make_tensor("w", T.FLOAT, [2], [5.0, -2.0]), onnx.numpy_helper.from_array(np.array([1, 11])), [3, 4])
+    words = h.make_tensor("w", T.STRING, [3, 4], [b"a"] * 12)
+    for kind, elem, value in (("sparse_value", T.FLOAT, sparse), ("value", T.STRING, words)):
+        for stored, turned in itertools.product((False, True), repeat=2):
+            nodes = [h.make_node("Transpose", [x], [x + "t"], perm=[1, 0]) for x in ("xw" if turned else "x")]
+            nodes += [h.make_node("Add" if elem == T.FLOAT else "Equal", ["xt", "wt" if turned else "w"], ["a"]), h.make_node("Transpose", ["a"], ["y"], perm=[1, 0])]
+            nodes = ([] if stored else [h.make_node("Constant", [], ["w"], **{kind: value})]) + nodes
+            model = test_targets.model_of(nodes, [("x", elem, [3, 4] if turned else [4, 3])], [("y", T.FLOAT if elem == T.FLOAT else T.BOOL, None)], opset=19)
+            if stored:
+                (model.graph.sparse_initializer if kind == "sparse_value" else model.graph.initializer).append(value)
+            onnx.save(model, tmp / "other.onnx")
+            why, lost, words_, _ = by_both(prog, tmp / "other.onnx", tmp, "onnx")
+            if why or lost or claim(words_)[0] != (not turned):
+                yield f"{kind}, {'an initializer' if stored else 'a Constant'}{', turned' if turned else ''}: {why or lost or claim(words_)}"
+
+
 def sequence_model():
     """What turns of a Loop cut out of a tensor, put into a sequence, and joined behind it; and the last of them."""
     h = test_targets.h
@@ -1663,7 +1682,7 @@ def hostile_proofs(prog, tmp):
 
 # ---------------------------------------------------------------------------------------------------- mutated
 
-MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "equal sizes": equal_sizes, "unequal sizes": unequal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
+MODELS = {"rows of targets": rows_of_targets, "unchanged results": unchanged_results, "open results": open_results, "open sizes": open_sizes, "other constants": other_constants, "equal sizes": equal_sizes, "unequal sizes": unequal_sizes, "constant parts": constant_parts, "Einsum of a scalar": scalar_einsum,
           "GroupNormalization": group_normalization, "known output": known_output, "listed weights": listed_weights, "scanned constant": scanned_constant,
           "sequences": sequences, "known elements": known_elements, "frames": frames, "names of outside": names_of_outside, "rotary": rotary,
           "written nowhere": written_nowhere, "fewer of more bytes": fewer_of_more_bytes, "false ones": false_ones,

@@ -157,14 +157,16 @@ def sparse():
     dense[0, 1], dense[2, 3] = 5, -2
     for name, index in (("places", np.array([1, 11])), ("indices", np.array([[0, 1], [2, 3]])), ("bad", np.array([1, 12]))):
         s = h.make_sparse_tensor(h.make_tensor("w", T.FLOAT, [2], [5.0, -2.0]), onnx.numpy_helper.from_array(index.astype(np.int64)), [3, 4])
-        m = model([h.make_node("Add", ["x", "w"], ["y"])], [value("x", [3, 4])], [value("y", [3, 4])], sparse_initializer=[s])
-        try:
-            good = np.array_equal(run(m, np.ones((3, 4), np.float32))[0], dense + 1) and name != "bad"
-        except Refused:
-            good = False
-        except RuntimeError as e:
-            good = name == "bad" and "do not fit" in str(e)
-        check(f"sparse {name}", good)
+        made = [h.make_node("Constant", [], ["w"], sparse_value=s)]
+        for kind, nodes, inits in (("initializer", [], {"sparse_initializer": [s]}), ("Constant", made, {})):
+            m = model([*nodes, h.make_node("Add", ["x", "w"], ["y"])], [value("x", [3, 4])], [value("y", [3, 4])], **inits)
+            try:
+                good = np.array_equal(run(m, np.ones((3, 4), np.float32))[0], dense + 1) and name != "bad"
+            except Refused:
+                good = False
+            except RuntimeError as e:
+                good = name == "bad" and "do not fit" in str(e)
+            check(f"sparse {kind} {name}", good)
 
 
 def nested_sequences():
