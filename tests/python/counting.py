@@ -102,6 +102,8 @@ def _count_graph(g, c, types, consts, shapelike, at):
     for v in (*g.value_info, *g.output, *g.input):
         types[v.name] = (common.shape_of(v.type), v.type.tensor_type.elem_type)
     inputs = {v.name for v in g.input}
+    own = inputs | {o for n in g.node for o in n.output}
+    consts, shapelike = consts - own, shapelike - own  # a body's names may be those of constants outside
     for t in g.initializer:
         types[t.name] = (list(t.dims), t.data_type)
         if at.ir < 4 or t.name not in inputs:
