@@ -90,6 +90,7 @@ typedef struct {
     bool picked;  /* the plan is one of these */
     bool trial;   /* g is a copy, which stays open (pipeline.c: try_all) */
     bool plainly; /* of it: without such plans */
+    bool joined;  /* units: of two equal nodes one was left */
     bool anew;    /* the plan was made again and was better */
     bool large;   /* so many candidates that the plan is made only once */
     const struct rl_namings *led; /* the orders that the bound of round 0 led to, which a copy is planned with; NULL: none, or the graph is another one by now */

@@ -281,6 +281,19 @@ static rl_status reopen(rl_pass_run *r) {
     return r->closed || taken ? quietly(r, run_open) : RL_OK;
 }
 
+/* Where it made two nodes one that the choice saw apart, the choice is made again: else the next run would find fewer. */
+static rl_status stand_in_units(rl_pass_run *r) {
+    enum { MOST = 2 };
+    for (uint32_t round = 0; !r->gave_up && !rl_pass_disabled(r->opt, "units"); round++) {
+        r->joined = false;
+        RL_TRY(rl_run_pass(r, "units"));
+        if (!r->joined || round == MOST || r->opt->print_after) break;
+        r->out->rewrote = true;
+        RL_TRY(again(r));
+    }
+    return RL_OK;
+}
+
 /* One graph whose types are inferred, with its bodies. */
 static rl_status improve(rl_pass_run *r) {
     int64_t time = 0;
@@ -292,7 +305,7 @@ static rl_status improve(rl_pass_run *r) {
     RL_TRY(again(r));
     RL_TRY(move_last(r));
     RL_TRY(reopen(r));
-    if (!r->gave_up && !rl_pass_disabled(r->opt, "units")) RL_TRY(rl_run_pass(r, "units"));
+    RL_TRY(stand_in_units(r));
     if (rl_by_objective(r, "time") && !r->gave_up && !rl_pass_disabled(r->opt, "lower")) RL_TRY(rl_time_now(r, false, &r->out->time_after));
     r->out->time_before = time; /* as it was read; what assign says of it is after fold */
     rl_judge(r);

@@ -102,7 +102,7 @@ static bool drop_again(rl_graph *g, rl_arena *tmp) {
 rl_status rl_pass_units(rl_pass_run *r) {
     rl_graph *g = r->g;
     if (!r->target->charge[RL_OF_BYTES]) return RL_OK;
-    bool dropped = drop_again(g, r->tmp);
+    bool dropped = r->joined = drop_again(g, r->tmp);
     uint32_t nnode = g->order.n;
     for (uint32_t i = 0; i < nnode; i++) {
         rl_node n = g->order.p[i];
