@@ -1,10 +1,10 @@
 /* Conv, ConvTranspose and pools by oneDNN, or direct loops (fast_direct.c): see fast.h.  Input and output lie channels-last, or as the plan
  * says (native.h); an input that does not is reordered. */
 #include "fast_conv.h"
+#include "fast_pool.h"
 #include "kernels_fast.h"
 #include "native.h"
 #include "quantize.h"
-#include "ref_pool.h"
 
 enum { AT_X = 0, AT_Y = 1, AT_W = 2, AT_BIAS = 3, AT_POST = 4 }; /* places of addresses */
 
@@ -442,6 +442,7 @@ static rl_status run_pool(rl_call *c, const rl_tensor *x) {
     bool done, all = rl_attr_int(c->node, "count_include_pad", 0) != 0;
     if (x->rank > RL_CONV_RANK) return plain_pool(c);
     RL_TRY(rl_window_read(c, v.x, NULL, &v.w));
+    if (rl_pools_planes(c, x, &v.w)) return rl_pool_planes(c, x, &v.w);
     v.dim[0] = v.x->dim[0], v.dim[1] = v.x->dim[1];
     for (uint32_t i = 0; i < v.w.r; i++) v.dim[2 + i] = v.w.out[i];
     if (!rl_conv_set_window(&v) || !pool_fits(c, &v)) return plain_pool(c);

@@ -15,7 +15,7 @@ typedef struct {
     const void *x;
     void *y;
     int64_t *index;      /* of the largest; NULL: not wanted */
-    const double *count; /* [out], what an average is divided by */
+    const float *count;  /* [out], what an average is divided by */
 } pool;
 
 /* ---- windows ---- */
@@ -85,10 +85,10 @@ ROWS(f32, float, fabsf, powf)
 ROWS(f64, double, fabs, pow)
 
 /* How many taps of each window count: those in the tensor, and with count_include_pad those in its padding. */
-static const double *counts(rl_call *c, const rl_window *w) {
+const float *rl_pool_counts(rl_call *c, const rl_window *w) {
     int64_t n = rl_product(w->out, w->r), *of[RL_RANK];
     bool pads = rl_attr_int(c->node, "count_include_pad", 0) != 0;
-    double *count = rl_new(c->tmp, double, n);
+    float *count = rl_new(c->tmp, float, n);
     for (uint32_t i = 0; i < w->r; i++) {
         of[i] = rl_new(c->tmp, int64_t, w->out[i]);
         for (int64_t o = 0; o < w->out[i]; o++)
@@ -100,7 +100,7 @@ static const double *counts(rl_call *c, const rl_window *w) {
     for (int64_t k = 0; k < n; k++) {
         int64_t left = k;
         count[k] = 1;
-        for (uint32_t i = w->r; i-- > 0; left /= w->out[i]) count[k] *= (double)of[i][left % w->out[i]];
+        for (uint32_t i = w->r; i-- > 0; left /= w->out[i]) count[k] *= (float)of[i][left % w->out[i]];
     }
     return count;
 }
@@ -142,7 +142,7 @@ rl_status rl_ref_pool(rl_call *c) {
     if (rl_numel(y)) {
         p.taps = rl_taps_of(c->tmp, &p.w);
         p.in = rl_product(p.w.in, p.w.r), p.out = rl_product(p.w.out, p.w.r);
-        if (c->arg == RL_POOL_AVERAGE) p.count = counts(c, &p.w);
+        if (c->arg == RL_POOL_AVERAGE) p.count = rl_pool_counts(c, &p.w);
         p.x = rl_data(x), p.y = rl_data(y);
         rl_parallel(c->rt, dim[0] * dim[1], RL_MAX(1, 32768 / RL_MAX(p.out * p.taps.n, 1)), t == RL_F32 ? planes_f32 : planes_f64, &p);
         if (p.index) finish_index(&p, dim[0] * dim[1], rl_attr_int(c->node, "storage_order", 0) != 0);

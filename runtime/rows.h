@@ -77,6 +77,8 @@ typedef struct {
         void (*rows)(float *y, const float *x, int64_t rows, int64_t n);
         void (*down)(float *y, const float *x, int64_t step, int64_t rows, int64_t n);
     } reduce[RL_NREDUCE];
+    /* The largest, likewise; what is no number is passed over where y holds one */
+    void (*most_down)(float *y, const float *x, int64_t step, int64_t rows, int64_t n);
     /* The first place, or the last, of a number that is there; any NaN is found as NaN */
     int64_t (*find)(const float *x, int64_t n, float number, bool last);
     /* y[m, w] = start + a[m, k] * b[k, w]; w is 16, 32 .. width; rows of y, a, b and start are ym, am, bm and sm apart (panels.h).
