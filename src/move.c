@@ -15,6 +15,7 @@ enum {
     FIRST = 32 << 10,  /* bytes of a box that the first cache holds */
     STRIP = 2 << 10,   /* bytes that are moved before something is done beside them */
     LINE = 64,
+    FEW = 8,           /* repeats that are less are made one after the other, each of all that lies along the next loop */
     ROWS = 64,         /* the most rows of a tile whose lines might share a place in the first cache: */
     WAY = 4 << 10, WAYS = 8, /* so many bytes apart; it holds so many of them, and some more */
     PIECE = 64 << 10   /* bytes that are worth another thread */
@@ -91,7 +92,9 @@ static void plan_blocks(rl_move_plan *p, int64_t size) {
     for (uint32_t i = p->n; i-- > 0;)
         if (p->loop[i].from && rl_magnitude(p->loop[i].from) < rl_magnitude(p->loop[least].from)) least = i;
     if (p->n && p->loop[p->n - 1].from == 0) least = p->n - 1;
-    if (p->n && least != p->n - 1) y = take(p, least);
+    bool few = p->n > 1 && p->loop[p->n - 1].from == 0 && p->loop[p->n - 1].n < FEW && p->loop[p->n - 2].n >= FEW;
+    if (few) y = take(p, p->n - 1);
+    else if (p->n && least != p->n - 1) y = take(p, least);
     if (p->n) x = take(p, p->n - 1);
     p->nx = p->ny = 1;
     p->x[0] = x, p->y[0] = y;

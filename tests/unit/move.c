@@ -328,6 +328,20 @@ TEST(loops) {
     }
 }
 
+/* A Tile of planes: rows, and planes, some times one after the other. */
+TEST(repeats) {
+    for (uint32_t k = 0; k < 4000 / step; k++) {
+        int64_t row = 1 + next(40), times = 1 + next(10), lines = 1 + next(20), again = 1 + next(10);
+        rl_nest b = {.bits = sizes[next(RL_LEN(sizes))], .n = 5};
+        b.loop[0] = (rl_loop){1 + next(3), again * lines * times * row, lines * row};
+        b.loop[1] = (rl_loop){again, lines * times * row, 0};
+        b.loop[2] = (rl_loop){lines, times * row, row};
+        b.loop[3] = (rl_loop){times, row, 0};
+        b.loop[4] = (rl_loop){row, 1, 1};
+        if ((b.loop[0].n * b.loop[0].to + 16) * b.bits / 8 <= MOST) check_nest(&b);
+    }
+}
+
 TEST(nothing) {
     rl_nest b = {.bits = 32, .n = 2, .loop = {{3, 4, 1}, {0, 1, 3}}};
     check_nest(&b);
@@ -356,6 +370,7 @@ int main(int argc, char **argv) {
     RUN(past);
     RUN(small_stack);
     RUN(loops);
+    RUN(repeats);
     RUN(nothing);
     return check_done();
 }
