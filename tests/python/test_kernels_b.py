@@ -115,6 +115,15 @@ def cumulate(r):
 
 
 @family
+def remainder(r):
+    """Of floats; of some the quotient is large, or none."""
+    x, y = (numbers(r, shape_of(r, 1, 3, 40), pick(r, F32, F32, F64)) for _ in range(2))
+    y = (y.flat[r.integers(y.size, size=x.shape)] * 10.0 ** r.integers(-30, 10, x.shape)).astype(x.dtype)
+    y[r.random(x.shape) < 0.05] = pick(r, 0, -0.0, np.inf)
+    return Case("Mod", [x, y], opset=13, fmod=1)
+
+
+@family
 def topk(r):
     x = numbers(r, shape_of(r, 1, 4, 12), pick(r, F32, F64, np.int64, np.int32))
     axis = int(r.integers(-x.ndim, x.ndim))
