@@ -72,75 +72,83 @@ void rl_combine_element(rl_combine how, const rl_tensor *to, int64_t at, const r
 
 /* ---- places that an index names ---- */
 
-enum { TOGETHER = 256 };
-
-/* Some of a line: the elements of data at these places, and those of other, which lie `step` apart from `beside` on. */
+/* A line: the elements of data at the places along the axis, which is `size` long, and those of other, `beside` the first of them. */
 typedef struct {
     const rl_tensor *data, *other;
-    int64_t n, at[TOGETHER], beside, step;
+    const int64_t *place;
+    int64_t n, size, line, stride, along, beside, step; /* stride: of the axis; along, step: from one to the next in data and in other */
 } indexed;
+
+static inline int64_t place_in(const indexed *m, int64_t k) {
+    int64_t to = m->place[k];
+    return m->line + (to < 0 ? to + m->size : to) * m->stride + k * m->along;
+}
+
+/* Is there one that names no place? By the first bit, without a branch for each. */
+static bool leaves(const indexed *m) {
+    uint64_t outside = 0, size = (uint64_t)m->size;
+    for (int64_t k = 0; k < m->n; k++) outside |= ((uint64_t)m->place[k] + size) | (size - 1 - (uint64_t)m->place[k]);
+    return outside >> 63;
+}
 
 #define COPY(bits)                                                                                                   \
     case bits: {                                                                                                     \
-        uint##bits##_t *p = m->data->mem->p, *q = (uint##bits##_t *)m->other->mem->p + m->beside;                    \
+        uint##bits##_t *p = m.data->mem->p, *q = (uint##bits##_t *)m.other->mem->p + m.beside;                       \
         if (into)                                                                                                    \
-            for (int64_t k = 0; k < m->n; k++) p[m->at[k]] = q[k * m->step];                                         \
+            for (int64_t k = 0; k < m.n; k++) p[place_in(&m, k)] = q[k * m.step];                                    \
         else                                                                                                         \
-            for (int64_t k = 0; k < m->n; k++) q[k * m->step] = p[m->at[k]];                                         \
+            for (int64_t k = 0; k < m.n; k++) q[k * m.step] = p[place_in(&m, k)];                                    \
         break;                                                                                                       \
     }
 
-static void copy_indexed(const indexed *m, bool into) {
-    switch (rl_elem_bits(m->data->dtype)) {
+static void copy_indexed(indexed m, bool into) {
+    switch (rl_elem_bits(m.data->dtype)) {
     COPY(8)
     COPY(16)
     COPY(32)
     COPY(64)
     default:
-        for (int64_t k = 0; k < m->n; k++) {
-            int64_t beside = m->beside + k * m->step;
-            if (into) rl_put_element(m->data, m->at[k], m->other, beside);
-            else rl_put_element(m->other, beside, m->data, m->at[k]);
+        for (int64_t k = 0; k < m.n; k++) {
+            int64_t beside = m.beside + k * m.step;
+            if (into) rl_put_element(m.data, place_in(&m, k), m.other, beside);
+            else rl_put_element(m.other, beside, m.data, place_in(&m, k));
         }
     }
 }
 
 #define COMBINE(T)                                                                                                   \
     {                                                                                                                \
-        T *p = m->data->mem->p;                                                                                      \
-        const T *q = (const T *)m->other->mem->p + m->beside;                                                        \
-        for (int64_t k = 0; k < m->n; k++) p[m->at[k]] = (T)combine_floats(how, (double)p[m->at[k]], (double)q[k * m->step]); \
+        T *p = m.data->mem->p;                                                                                       \
+        const T *q = (const T *)m.other->mem->p + m.beside;                                                          \
+        for (int64_t k = 0; k < m.n; k++) {                                                                          \
+            int64_t at = place_in(&m, k);                                                                            \
+            p[at] = (T)combine_floats(how, (double)p[at], (double)q[k * m.step]);                                    \
+        }                                                                                                            \
     }
 
-static void combine_indexed(const indexed *m, rl_combine how) {
-    if (m->data->dtype == RL_F32) COMBINE(float)
-    else if (m->data->dtype == RL_F64) COMBINE(double)
+static void combine_indexed(indexed m, rl_combine how) {
+    if (m.data->dtype == RL_F32) COMBINE(float)
+    else if (m.data->dtype == RL_F64) COMBINE(double)
     else
-        for (int64_t k = 0; k < m->n; k++) rl_combine_element(how, m->data, m->at[k], m->other, m->beside + k * m->step);
+        for (int64_t k = 0; k < m.n; k++) rl_combine_element(how, m.data, place_in(&m, k), m.other, m.beside + k * m.step);
 }
 
 rl_status rl_move_indexed(const rl_call *c, const rl_tensor *index, uint32_t axis, const rl_tensor *data, const rl_tensor *other, bool into, rl_combine how) {
-    int64_t at[RL_RANK] = {0}, first[RL_RANK], n = rl_numel(index), last = index->rank - 1, step = axis == last ? 0 : data->stride[last];
-    indexed m = {.data = data, .other = other, .step = other->stride[last]};
-    const int64_t *place = rl_data(index);
+    uint32_t last = index->rank - 1;
+    int64_t at[RL_RANK] = {0}, n = rl_numel(index);
+    indexed m = {data, other, rl_data(index), index->dim[last], data->dim[axis], 0, data->stride[axis], axis == last ? 0 : data->stride[last], 0, other->stride[last]};
     for (uint32_t i = 0; i < data->rank; i++)
         if (i != axis && index->dim[i] > data->dim[i]) return rl_call_fail(c, RL_EMODEL, "dim %u of the indices is larger than the data's", i);
-    for (int64_t k = 0; k < n; k += index->dim[last]) {
-        memcpy(first, at, sizeof first);
-        first[axis] = 0;
-        int64_t line = rl_place(data, first), beside = rl_place(other, at);
-        for (int64_t i = 0; i < index->dim[last]; i += m.n) {
-            m.n = RL_MIN((int64_t)TOGETHER, index->dim[last] - i);
-            m.beside = beside + i * m.step;
-            for (int64_t j = 0; j < m.n; j++, place++) {
-                int64_t to = *place;
-                RL_TRY(rl_call_place(c, &to, data->dim[axis]));
-                m.at[j] = line + to * data->stride[axis] + (i + j) * step;
-            }
-            if (how == RL_PUT) copy_indexed(&m, into);
-            else combine_indexed(&m, how);
+    for (int64_t k = 0; k < n; k += m.n, m.place += m.n) {
+        bool wrong = leaves(&m);
+        for (int64_t j = 0; wrong && j < m.n; j++) {
+            int64_t to = m.place[j];
+            RL_TRY(rl_call_place(c, &to, m.size));
         }
-        rl_next_index((uint32_t)last, index->dim, at);
+        m.line = rl_place(data, at) - at[axis] * m.stride, m.beside = rl_place(other, at);
+        if (how == RL_PUT) copy_indexed(m, into);
+        else combine_indexed(m, how);
+        rl_next_index(last, index->dim, at);
     }
     return RL_OK;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "element.h"
 #include "ref_pool.h"
 #include "wide.h"
 #include "window.h"
@@ -194,14 +195,15 @@ rl_status rl_ref_max_unpool(rl_call *c) {
         corner = rl_view_slice(&corner, i, 0, 1, dim[i]);
     }
     size_t size = rl_dtype_bits(x->dtype) / 8;
-    int64_t n = rl_numel(inner);
-    memset(rl_data(y), 0, (size_t)rl_numel(y) * size);
+    int64_t n = rl_numel(inner), count = rl_numel(x);
+    rl_tensor line, from, at;
     memset(rl_data(inner), 0, (size_t)n * size);
+    if (given) memset(rl_data(y), 0, (size_t)rl_numel(y) * size);
     index = rl_data(places);
-    for (int64_t i = 0; i < rl_numel(x); i++) {
-        if (index[i] < 0 || index[i] >= n) return rl_call_fail(c, RL_EMODEL, "index %lld is out of range of %lld", (long long)index[i], (long long)n);
-        memcpy((char *)rl_data(inner) + (size_t)index[i] * size, (const char *)rl_data(x) + (size_t)i * size, size);
-    }
+    for (int64_t i = 0; i < count; i++)
+        if (index[i] < 0) return rl_call_fail(c, RL_EMODEL, "index %lld is out of range of %lld", (long long)index[i], (long long)n);
+    rl_view_reshape(inner, 1, &n, &line), rl_view_reshape(x, 1, &count, &from), rl_view_reshape(places, 1, &count, &at);
+    RL_TRY(rl_move_indexed(c, &at, 0, &line, &from, true, RL_PUT));
     if (given) rl_tensor_move(c->rt, &corner, inner);
     return RL_OK;
 }

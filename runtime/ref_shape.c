@@ -110,13 +110,11 @@ rl_status rl_ref_eye_like(rl_call *c) {
     rl_tensor *y = rl_call_make(c, 0, t, 2, x->dim);
     rl_fill(c->rt, y, zero);
     rl_tensor f = rl_tensor_borrow(c->rt, RL_F64, 0, NULL, &one, sizeof one);
-    for (int64_t i = 0; i < x->dim[0]; i++) {
-        int64_t j = rl_add(i, k);
-        if (j < 0 || j >= x->dim[1]) continue;
-        rl_tensor at = rl_view_slice(y, 0, i, 1, 1), cell = rl_view_slice(&at, 1, j, 1, 1);
-        cell.rank = 0;
-        rl_convert(c->rt, &cell, &f, true);
-    }
+    int64_t row = RL_MIN(RL_MAX(rl_mul(k, -1), 0), x->dim[0]), column = RL_MIN(RL_MAX(k, 0), x->dim[1]), n = RL_MIN(x->dim[0] - row, x->dim[1] - column);
+    rl_tensor diagonal = {.kind = RL_TENSOR, .dtype = t, .mem = y->mem, .rank = 1, .dim = {n}, .stride = {y->stride[0] + y->stride[1]},
+                          .offset = y->offset + row * y->stride[0] + column * y->stride[1]};
+    rl_view_expand(&f, 1, &n, &f);
+    rl_convert(c->rt, &diagonal, &f, true);
     rl_tensor_drop(&f);
     return RL_OK;
 }

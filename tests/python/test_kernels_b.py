@@ -124,6 +124,11 @@ def remainder(r):
 
 
 @family
+def diagonal(r):
+    return Case("EyeLike", [numbers(r, [int(n) for n in r.integers(1, 9, 2)], F32)], opset=9, k=int(r.integers(-9, 10)))
+
+
+@family
 def topk(r):
     x = numbers(r, shape_of(r, 1, 4, 12), pick(r, F32, F64, np.int64, np.int32))
     axis = int(r.integers(-x.ndim, x.ndim))
