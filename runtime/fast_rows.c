@@ -201,20 +201,9 @@ static const float *row_at(const reduction *r, int64_t i) {
     return r->x + at;
 }
 
-/* What its rows are joined by, where it is no more than that. */
+/* What rows are joined by: what is summed may be something else of each number. */
 static rl_row_reduce reduces_by(const reduction *r) {
     return r->op == RL_RD_MAX ? RL_REDUCE_MAX : r->op == RL_RD_MIN ? RL_REDUCE_MIN : RL_REDUCE_SUM;
-}
-
-/* A strip of the rows, SOME rows at a time: a sum of many small numbers keeps its digits. */
-static void join_rows(const reduction *r, const float *x, float *y, int64_t n) {
-    float part[STRIP];
-    for (int64_t k = 0; k < r->gone; k += SOME) {
-        float *to = k ? part : y;
-        memcpy(to, x + k * r->kept, (size_t)n * sizeof *to);
-        r->rows->reduce[reduces_by(r)].down(to, x + (k + 1) * r->kept, r->kept, RL_MIN(k + SOME, r->gone) - k - 1, n);
-        if (k) r->rows->reduce[reduces_by(r)].down(y, part, 0, 1, n);
-    }
 }
 
 /* The length of a row; in double where squares are too large or too small for a float. */
@@ -274,17 +263,88 @@ static bool takes_rows_alone(int op) {
     return op == RL_RD_L1 || op == RL_RD_L2 || op == RL_RD_SUM_SQUARE || op == RL_RD_LOG_SUM || op == RL_RD_LOG_SUM_EXP;
 }
 
+/* ---- columns: a strip of rows that become one ---- */
+
+/* Are sums of something else of each number? */
+static bool maps(int op) {
+    return takes_rows_alone(op) && op != RL_RD_LOG_SUM;
+}
+
+/* by: what each number is taken less of, of powers. */
+static void map_row(const reduction *r, float *y, const float *x, const float *by, int64_t n) {
+    if (r->op == RL_RD_L1) r->rows->op[RL_ROW_ABS](y, x, NULL, 0, n, 0, 0);
+    if (r->op == RL_RD_L2 || r->op == RL_RD_SUM_SQUARE) r->rows->op[RL_ROW_SQUARE](y, x, NULL, 0, n, 0, 0);
+    if (r->op != RL_RD_LOG_SUM_EXP) return;
+    r->rows->op[RL_ROW_SUB](y, x, by, 1, n, 0, 0);
+    r->rows->op[RL_ROW_EXP](y, y, NULL, 0, n, 0, 0);
+}
+
+/* y = some rows of x, joined. */
+static void join_rows(const reduction *r, float *y, const float *x, const float *by, int64_t rows, int64_t n) {
+    float mapped[STRIP];
+    if (!maps(r->op)) {
+        memcpy(y, x, (size_t)n * sizeof *y);
+        r->rows->reduce[reduces_by(r)].down(y, x + r->kept, r->kept, rows - 1, n);
+        return;
+    }
+    map_row(r, y, x, by, n);
+    for (int64_t k = 1; k < rows; k++) {
+        map_row(r, mapped, x + k * r->kept, by, n);
+        r->rows->op[RL_ROW_ADD](y, y, mapped, 1, n, 0, 0);
+    }
+}
+
+/* As of a row. */
+static void lengths(const reduction *r, const float *x, float *y, int64_t n) {
+    double sum[STRIP];
+    bool fits = true;
+    for (int64_t i = 0; i < n; i++) fits = fits && y[i] > 1e-30f && y[i] < FLT_MAX;
+    if (fits) {
+        r->rows->op[RL_ROW_SQRT](y, y, NULL, 0, n, 0, 0);
+        return;
+    }
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    for (int64_t k = 0; k < r->gone; k++)
+        for (int64_t i = 0; i < n; i++) sum[i] += (double)x[k * r->kept + i] * x[k * r->kept + i];
+    for (int64_t i = 0; i < n; i++) y[i] = (float)sqrt(sum[i]);
+}
+
+/* SOME rows at a time: a sum of many small numbers keeps its digits. */
+static void reduce_strip(const reduction *r, const float *x, float *y, int64_t n) {
+    float part[STRIP], by[STRIP];
+    if (r->op == RL_RD_LOG_SUM_EXP) {
+        memcpy(by, x, (size_t)n * sizeof *by);
+        r->rows->reduce[RL_REDUCE_MAX].down(by, x + r->kept, r->kept, r->gone - 1, n);
+        for (int64_t i = 0; i < n; i++) by[i] = isinf(by[i]) ? 0 : by[i];
+    }
+    for (int64_t k = 0; k < r->gone; k += SOME) {
+        join_rows(r, k ? part : y, x + k * r->kept, by, RL_MIN(r->gone - k, (int64_t)SOME), n);
+        if (k) r->rows->reduce[reduces_by(r)].down(y, part, 0, 1, n);
+    }
+    if (r->op == RL_RD_L2) lengths(r, x, y, n);
+    if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](y, y, NULL, 0, n, 1 / (float)r->gone, 0);
+    for (int64_t i = 0; r->op == RL_RD_LOG_SUM && i < n; i++) y[i] = logf(y[i]);
+    for (int64_t i = 0; r->op == RL_RD_LOG_SUM_EXP && i < n; i++) y[i] = logf(y[i]) + by[i];
+}
+
+static int64_t strips_of(const reduction *r) {
+    return (r->kept + STRIP - 1) / STRIP;
+}
+
+static void reduce_strips(void *arg, int64_t from, int64_t to) {
+    const reduction *r = arg;
+    for (int64_t i = from; i < to; i++) {
+        int64_t row = i / strips_of(r), k = i % strips_of(r) * STRIP;
+        reduce_strip(r, r->x + row * r->gone * r->kept + k, r->y + row * r->kept + k, RL_MIN(r->kept - k, (int64_t)STRIP));
+    }
+}
+
 static void reduce_lines(void *arg, int64_t from, int64_t to) {
     const reduction *r = arg;
-    bool at_once = r->kept == 1 && !r->view && !takes_rows_alone(r->op);
+    bool at_once = !r->view && !takes_rows_alone(r->op);
     if (at_once) r->rows->reduce[reduces_by(r)].rows(r->y + from, r->x + from * r->gone, to - from, r->gone);
-    for (int64_t i = from; i < to && !at_once; i++) {
-        const float *x = row_at(r, i);
-        float *y = r->y + i * r->kept;
-        if (r->kept == 1) *y = reduce_row(r, x);
-        for (int64_t k = 0; r->kept > 1 && k < r->kept; k += STRIP) join_rows(r, x + k, y + k, RL_MIN(r->kept - k, (int64_t)STRIP));
-    }
-    if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](r->y + from * r->kept, r->y + from * r->kept, NULL, 0, (to - from) * r->kept, 1 / (float)r->gone, 0);
+    for (int64_t i = from; i < to && !at_once; i++) r->y[i] = reduce_row(r, row_at(r, i));
+    if (r->op == RL_RD_MEAN) r->rows->op[RL_ROW_LINEAR](r->y + from, r->y + from, NULL, 0, to - from, 1 / (float)r->gone, 0);
 }
 
 /* The dims in memory order as [outer, gone, kept]; false where they are not of this form. */
@@ -314,10 +374,11 @@ static bool has_rows(const rl_tensor *x, const bool *is_reduced, reduction *r) {
     return true;
 }
 
-static void run_reduction(rl_call *c, reduction *r, const rl_tensor *x, float *y, rl_range_fn *lines) {
+static void run_reduction(rl_call *c, reduction *r, const rl_tensor *x, float *y) {
     r->x = rl_data(x);
     r->y = y;
-    rl_parallel(c->rt, r->outer, RL_MAX(1, GRAIN / (r->gone * r->kept)), lines, r);
+    if (r->kept == 1) rl_parallel(c->rt, r->outer, RL_MAX(1, GRAIN / r->gone), reduce_lines, r);
+    else rl_parallel(c->rt, r->outer * strips_of(r), RL_MAX(1, GRAIN / (r->gone * RL_MIN(r->kept, (int64_t)STRIP))), reduce_strips, r);
 }
 
 /* x reduced along those of its dims that come first in memory and lie together: what is left to reduce lies further in. */
@@ -335,7 +396,7 @@ static rl_tensor reduce_outer(rl_call *c, const rl_tensor *x, const bool *is_red
     }
     const rl_tensor *part = rl_call_temp(c, RL_F32, x->rank, dim);
     group_dims(x, first, perm, &r);
-    run_reduction(c, &r, x, rl_data(part), reduce_lines);
+    run_reduction(c, &r, x, rl_data(part));
     return rl_view_transpose(part, back);
 }
 
@@ -364,13 +425,12 @@ static bool reduce(rl_call *c, const rl_tensor *x, const bool *is_reduced, bool 
     reduction r = {.rows = rl_rows_best(), .op = op};
     int64_t perm[RL_RANK];
     bool walkable = is_walkable(x, is_reduced, perm, &r);
-    if (takes_rows_alone(op) && !(walkable && r.kept == 1)) return false;
     if (!walkable) {
-        if (!rl_memory_order(x, perm)) return false;
+        if (takes_rows_alone(op) || !rl_memory_order(x, perm)) return false;
         rl_tensor part = reduce_outer(c, x, is_reduced, perm, op);
         return reduce(c, &part, is_reduced, keeps, op);
     }
-    run_reduction(c, &r, x, rl_data(make_reduced(c, RL_F32, x, is_reduced, keeps, perm)), reduce_lines);
+    run_reduction(c, &r, x, rl_data(make_reduced(c, RL_F32, x, is_reduced, keeps, perm)));
     c->step->ran = "rows";
     return true;
 }

@@ -140,9 +140,9 @@ static step step_of(int op) {
     }
 }
 
-static void begin(const reduction *r, step s, numbers *sum) {
+static void begin(const reduction *r, step s, numbers *sum, int64_t n) {
     bool is_float = r->carried == F64;
-    for (int i = 0; i < TILE; i++) {
+    for (int64_t i = 0; i < n; i++) {
         if (s == MULTIPLY && is_float) sum->f64[i] = 1;
         else if (s == MULTIPLY) sum->u64[i] = 1;
         else if (s == GREATER && is_float) sum->f64[i] = -(double)INFINITY;
@@ -166,7 +166,7 @@ static void pass_rows(const reduction *r, step s, int64_t at, int64_t n, numbers
     int64_t kept_stride = r->kept.n ? r->kept.stride[r->kept.n - 1] : 0;
     for (int64_t j = 0; j < n; j++) {
         numbers lane, buffer;
-        begin(r, s, &lane);
+        begin(r, s, &lane, LANES);
         for (int64_t k = 0; k < outer; k++) {
             int64_t from = at + j * kept_stride + place(d, last, k);
             for (int64_t i = 0; i < len; i += most) {
@@ -175,7 +175,7 @@ static void pass_rows(const reduction *r, step s, int64_t at, int64_t n, numbers
             }
         }
         step joins = s == ABS || s == SQUARE || s == EXP ? ADD : s;
-        for (int l = 1; l < LANES; l++) loops[joins][r->carried].column(&lane.u64[0], &lane.u64[l], 1, shift);
+        for (int l = LANES / 2; l > 0; l /= 2) loops[joins][r->carried].column(&lane.u64[0], &lane.u64[l], l, shift);
         sum->u64[j] = lane.u64[0];
     }
 }
@@ -184,7 +184,7 @@ static void pass_rows(const reduction *r, step s, int64_t at, int64_t n, numbers
 static void pass_columns(const reduction *r, step s, int64_t at, int64_t n, numbers *sum, const double *shift) {
     numbers buffer;
     int64_t stride = r->kept.stride[r->kept.n - 1];
-    begin(r, s, sum);
+    begin(r, s, sum, n);
     for (int64_t k = 0; k < r->count; k++)
         loops[s][r->type].column(sum, load(r, &buffer, at + place(&r->reduced, r->reduced.n, k), stride, n), n, shift);
 }
