@@ -15,22 +15,39 @@ typedef struct {
     double *var;
 } rows;
 
+enum { LANES = 8 }; /* sums side by side */
+
+/* term: of v, a number */
+#define SUM(name, S, T, term)                                                                                        \
+    static double name##_##S(const T *x, int64_t n, double mean) {                                                   \
+        double lane[LANES] = {0};                                                                                    \
+        int64_t j = 0;                                                                                               \
+        (void)mean;                                                                                                  \
+        for (; j + LANES <= n; j += LANES)                                                                           \
+            for (int l = 0; l < LANES; l++) {                                                                        \
+                double v = (double)x[j + l];                                                                         \
+                lane[l] += term;                                                                                     \
+            }                                                                                                        \
+        for (; j < n; j++) {                                                                                         \
+            double v = (double)x[j];                                                                                 \
+            lane[0] += term;                                                                                         \
+        }                                                                                                            \
+        for (int l = 1; l < LANES; l++) lane[0] += lane[l];                                                          \
+        return lane[0];                                                                                              \
+    }
 #define ROWS(S, T)                                                                                                   \
+    SUM(sum, S, T, v)                                                                                                \
+    SUM(squares, S, T, (v - mean) * (v - mean))                                                                      \
     static void stats_##S(void *arg, int64_t from, int64_t to) {                                                     \
         const rows *r = arg;                                                                                         \
         double n = (double)(r->count * r->inner);                                                                    \
         for (int64_t i = from; i < to; i++) {                                                                        \
+            const T *x = (const T *)r->x + i * r->group * r->inner;                                                  \
+            int64_t step = r->step * r->inner;                                                                       \
             double sum = 0, square = 0;                                                                              \
-            for (int64_t k = 0; k < r->count; k++) {                                                                 \
-                const T *x = (const T *)r->x + (i * r->group + k * r->step) * r->inner;                              \
-                for (int64_t j = 0; j < r->inner; j++) sum += (double)x[j];                                          \
-            }                                                                                                        \
-            double mean = sum / n;                                                                                   \
-            for (int64_t k = 0; k < r->count; k++) {                                                                 \
-                const T *x = (const T *)r->x + (i * r->group + k * r->step) * r->inner;                              \
-                for (int64_t j = 0; j < r->inner; j++) square += ((double)x[j] - mean) * ((double)x[j] - mean);      \
-            }                                                                                                        \
-            r->mean[i] = mean;                                                                                       \
+            for (int64_t k = 0; k < r->count; k++) sum += sum_##S(x + k * step, r->inner, 0);                        \
+            for (int64_t k = 0; k < r->count; k++) square += squares_##S(x + k * step, r->inner, sum / n);           \
+            r->mean[i] = sum / n;                                                                                    \
             r->var[i] = square / n;                                                                                  \
         }                                                                                                            \
     }                                                                                                                \

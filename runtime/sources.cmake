@@ -139,7 +139,7 @@ set(RL_RUNTIME
   runtime/window.c
   runtime/winograd.c)
 set_source_files_properties(runtime/gemm.c PROPERTIES COMPILE_OPTIONS "${RL_VECTORS};-ffp-contract=fast") # its tiles must stay in registers
-set_source_files_properties(runtime/conv.c runtime/element.c runtime/fast_pool.c runtime/ref_axis.c runtime/ref_reduce.c runtime/ref_resize.c PROPERTIES COMPILE_OPTIONS ${RL_VECTORS})
+set_source_files_properties(runtime/conv.c runtime/element.c runtime/fast_pool.c runtime/ref_axis.c runtime/ref_normalize.c runtime/ref_reduce.c runtime/ref_resize.c PROPERTIES COMPILE_OPTIONS ${RL_VECTORS})
 set_source_files_properties(runtime/ref_pointwise.c PROPERTIES COMPILE_OPTIONS "${RL_VECTORS};-fno-trapping-math") # so that quotients by doubles become vectors
 set_source_files_properties(runtime/direct_loops.c runtime/number_runs.c runtime/rows.c PROPERTIES COMPILE_OPTIONS "${RL_VECTORS};-ffp-contract=fast;-fno-math-errno;-fno-trapping-math") # so that its loops become vectors
 if(RL_SANITIZE OR RL_FUZZ)
