@@ -55,36 +55,44 @@ static bool make_grid(rl_arena *mem, const regions *r, int64_t i) {
     return true;
 }
 
-/* One bin: its samples' mean, or the largest of their neighbours' weighted values. */
-static double align_bin(const regions *r, const double *plane, const sample *y, const sample *x, const int64_t *n) {
-    double sum = 0, most = 0;
-    bool first = true;
+/* One bin: its samples' mean. */
+static double mean_of_bin(const regions *r, const double *plane, const sample *y, const sample *x, const int64_t *n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n[0]; i++) {
+        const double *low = plane + y[i].low * r->w, *high = plane + y[i].high * r->w, fy = y[i].share;
+        for (int64_t j = 0; j < n[1]; j++) {
+            int64_t x0 = x[j].low, x1 = x[j].high;
+            double fx = x[j].share;
+            if (y[i].inside && x[j].inside) sum += (1 - fy) * ((1 - fx) * low[x0] + fx * low[x1]) + fy * ((1 - fx) * high[x0] + fx * high[x1]);
+        }
+    }
+    return sum / (double)RL_MAX(n[0] * n[1], 1);
+}
+
+/* The largest of its samples' neighbours' weighted values. */
+static double most_of_bin(const regions *r, const double *plane, const sample *y, const sample *x, const int64_t *n) {
+    double most = n[0] && n[1] ? NAN : 0; /* less than any */
     for (int64_t i = 0; i < n[0]; i++)
         for (int64_t j = 0; j < n[1]; j++) {
-            double v[4] = {0};
-            if (y[i].inside && x[j].inside) {
-                const double *low = plane + y[i].low * r->w, *high = plane + y[i].high * r->w;
-                double fy = y[i].share, fx = x[j].share;
-                v[0] = (1 - fy) * (1 - fx) * low[x[j].low], v[1] = (1 - fy) * fx * low[x[j].high];
-                v[2] = fy * (1 - fx) * high[x[j].low], v[3] = fy * fx * high[x[j].high];
-            }
-            sum += v[0] + v[1] + v[2] + v[3];
-            if (!r->max) continue;
-            double here = fmax(fmax(v[0], v[1]), fmax(v[2], v[3]));
-            most = first ? here : fmax(most, here);
-            first = false;
+            const double *low = plane + y[i].low * r->w, *high = plane + y[i].high * r->w, fy = y[i].share, fx = x[j].share;
+            double here = 0;
+            if (y[i].inside && x[j].inside)
+                here = fmax(fmax((1 - fy) * (1 - fx) * low[x[j].low], (1 - fy) * fx * low[x[j].high]),
+                            fmax(fy * (1 - fx) * high[x[j].low], fy * fx * high[x[j].high]));
+            most = fmax(most, here);
         }
-    return r->max ? most : sum / (double)RL_MAX(n[0] * n[1], 1);
+    return most;
 }
 
 static void align_planes(void *arg, int64_t from, int64_t to) {
     const regions *r = arg;
+    double (*bin)(const regions *, const double *, const sample *, const sample *, const int64_t *) = r->max ? most_of_bin : mean_of_bin;
     for (int64_t k = from; k < to; k++) {
         const grid *g = &r->grid[k / r->ch];
         const double *x = r->x + (r->image[k / r->ch] * r->ch + k % r->ch) * r->h * r->w;
         for (int64_t i = 0; i < r->bh; i++)
             for (int64_t j = 0; j < r->bw; j++)
-                r->y[(k * r->bh + i) * r->bw + j] = align_bin(r, x, g->y + i * g->n[0], g->x + j * g->n[1], g->n);
+                r->y[(k * r->bh + i) * r->bw + j] = bin(r, x, g->y + i * g->n[0], g->x + j * g->n[1], g->n);
     }
 }
 
