@@ -228,6 +228,8 @@ class World:
             return self.windows(node, types)
         if node.domain == "" and node.op == "Dropout" and node.opset < 10:  # the mask is of the input's type, too
             return {o: types[0] for o in node.output if o}
+        if node.domain == "" and node.op == "BatchNormalization" and len(node.output) > 1 and len(types) > 3:  # the statistics are as large as those it is given
+            return {o: types[3 if k else 0] for k, o in enumerate(node.output) if o}
         if node.domain == "" and node.op == "Slice":
             return self.slice(node, types)
         if node.domain == "" and node.op in ("DepthToSpace", "Flatten", "SpaceToDepth", "Tile", "Transpose") and types[0][1] is None:

@@ -1020,6 +1020,14 @@ def narrowed_model():
                                  numbered(rows=[-1, 5], zero=[0], one=[1], three=[3], fzero=[[0.0]]), opset=17)
 
 
+def statistics_model():
+    """The statistics that a BatchNormalization gives are as many as it is given, whatever the size of what it normalizes is called."""
+    node = test_targets.h.make_node
+    nodes = [node("Transpose", ["x"], ["t"], perm=[2, 0, 1]), node("BatchNormalization", ["t", *["fs"] * 4], ["u", "m", "v"], training_mode=1), node("Relu", ["u"], ["r"]),
+             node("Transpose", ["r"], ["y"], perm=[1, 2, 0]), node("Relu", ["m"], ["z"])]
+    return test_targets.model_of(nodes, [("x", T.FLOAT, ["N", "M", "M"])], [("y", T.FLOAT, None), ("z", T.FLOAT, [None]), ("v", T.FLOAT, [None])], numbered(fs=np.ones(4)), opset=21)
+
+
 def blocks_model(op):
     """A SpaceToDepth or DepthToSpace of what an op makes that nobody knows: it has four dims."""
     node = test_targets.h.make_node
@@ -1043,7 +1051,7 @@ def open_sizes(prog, tmp):
                   last_declared_model([0] * 4), last_declared_model([4, 4, 3, 3]), pairs_model(), skip_model(), rest_model(), biased_model(), written_model(), type_model(), deep_model(),
                   halves_of_two_model(), scores_model(), ended_model(), unranked_model(), squeezed_model(), flat_model(), summed_model(), extremes_model("Max"), extremes_model("Min"),
                   *map(batches_model, ("MatMul", "FusedMatMul", "MatMulInteger", "QLinearMatMul")), expanded_model(), untyped_model(True),
-                  untyped_model(False), named_alike_model(), narrowed_model(), dense_model(), *map(blocks_model, ("DepthToSpace", "SpaceToDepth"))):
+                  untyped_model(False), named_alike_model(), narrowed_model(), dense_model(), statistics_model(), *map(blocks_model, ("DepthToSpace", "SpaceToDepth"))):
         onnx.save(model, tmp / "sizes.onnx")
         why, lost, words, _ = by_both(prog, tmp / "sizes.onnx", tmp, "onnx")
         if why or lost:
