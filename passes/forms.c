@@ -245,10 +245,10 @@ static void left_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint32_t w, uint3
     }
 }
 
-/* A Gemm of constant weights that is MatMul, and Add where it has a bias. Where its form is charged, so would be a second node; of bytes it stays one. */
+/* A Gemm of constant weights that is MatMul, and Add where it has a bias; of bytes it stays one. */
 static bool is_linear(const rl_plan *p, const rl_oplegal *op) {
     const rl_nodeinfo *n = rl_nod(p->g, op->node);
-    if (p->target->charge[RL_WEIGHT_LEFT] || !float_type(p, op) || !op->operand[A_].pin || op->operand[B_].pin) return false;
+    if (!float_type(p, op) || !op->operand[A_].pin || op->operand[B_].pin) return false;
     if (rl_attr_float(n, "alpha", 1) != 1 || rl_is_of_bytes(p, op)) return false;
     return op->noperand < 4 || (rl_attr_float(n, "beta", 1) == 1 && !op->operand[3].pin && !group_in(op, RL_G_LEAD, 3));
 }
@@ -284,9 +284,9 @@ static void parted_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint8_t nfree) 
         for (uint32_t head = 1; head < 1u << RL_MIN(nmade, (uint32_t)MAXPART) && head + 1 != 1u << nmade; head++) parted_form(p, op, x, nfree, row, head);
 }
 
-/* Not where the target charges a weight on the left: what parts take is not charged. */
+/* Not of bytes, which a runtime then multiplies as floats. */
 static bool may_part(const rl_plan *p, const rl_oplegal *op) {
-    return !p->target->charge[RL_WEIGHT_LEFT] && float_type(p, op) && op->operand[A_].pin != op->operand[B_].pin && !rl_is_of_bytes(p, op);
+    return rl_types_have(p->target->extra[RL_EXTRA_PARTED_MATMUL], type_of(p, op)) && op->operand[A_].pin != op->operand[B_].pin && !rl_is_of_bytes(p, op);
 }
 
 /* ---- FusedMatMul: each operand and the output swapped or not, the output by exchanging the operands ---- */
@@ -478,8 +478,8 @@ static void op_forms(rl_plan *p, rl_oplegal *op) {
         op->form = rl_new(p->mem, rl_form, most_forms(p, op));
         gemm_forms(p, op, A_, B_, RL_G_N, false, 0);
         if (!is_linear(p, op)) return;
-        left_forms(p, op, A_, B_, RL_G_N, 2);
-        parted_forms(p, op, A_, RL_G_N);
+        if (!p->target->charge[RL_WEIGHT_LEFT]) left_forms(p, op, A_, B_, RL_G_N, 2); /* where that is charged, so would be a second node */
+        if (may_part(p, op)) parted_forms(p, op, A_, RL_G_N);
     } else if (op->picks) picker_form(p, op);
     else if (cls == RL_GATHER && rl_is_table(op)) table_forms(p, op);
     else if (op->part) einsum_forms(p, op);

@@ -48,10 +48,11 @@
     X(INTO_MATMUL, "tenths: of one that swaps the last two groups and that only MatMul reads, on the right")         \
     X(FROM_CONV, "tenths: of a Transpose right behind a Conv that puts the channels last")
 
-/* Forms that are no portable ONNX: com.microsoft.FusedMatMul, and its flags for batch dims. */
+/* Forms that only some targets have. FusedMatMul is no portable ONNX. */
 #define RL_EXTRAS(X)                                                                                                 \
     X(FUSED_MATMUL, "com.microsoft.FusedMatMul with transA and transB, for these types")                             \
-    X(FUSED_BATCH, "and with transBatchA and transBatchB")
+    X(FUSED_BATCH, "and with transBatchA and transBatchB")                                                           \
+    X(PARTED_MATMUL, "MatMul with each part of a constant matrix, for these types")
 
 #define X(name, help) RL_##name,
 enum { RL_CHARGES(X) RL_NCHARGE };

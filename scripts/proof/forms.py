@@ -181,10 +181,9 @@ class Forms:
                 self.add(seqs, group)
 
     def may_part(self):
-        """Not where the target charges a weight on the left."""
-        target, model = self.problem.target, self.problem.model
-        operands = self.work.operands[:2]
-        return (not (target and target["WEIGHT_LEFT"]) and model.sizes.elem[operands[0].tensor] in FLOATS and self.pinned[0] != self.pinned[1]
+        """Where the target has it, but not of bytes."""
+        target, model, operands = self.problem.target, self.problem.model, self.work.operands
+        return (target and target.has("PARTED_MATMUL", model.sizes.elem[operands[0].tensor]) and self.pinned[0] != self.pinned[1]
                 and not is_dequantized(model, operands[self.pinned[0]].tensor))
 
     def trails(self, others):
@@ -215,13 +214,15 @@ class Forms:
     def gemm(self):
         self.gemms(0, 1, N, False)
         if self.is_linear():
-            self.weight_left(0, 1, N, True)
-            self.parted(0, 1, N)
+            if not (self.problem.target and self.problem.target["WEIGHT_LEFT"]):  # two nodes take longer yet
+                self.weight_left(0, 1, N, True)
+            if self.may_part():
+                self.parted(0, 1, N)
 
     def is_linear(self):
-        """Is it MatMul of constant weights, and Add of a constant that has one row? Not where the target charges the form: two nodes take longer yet; nor of bytes."""
-        node, target, model = self.work.node, self.problem.target, self.problem.model
-        if (target and target["WEIGHT_LEFT"]) or model.sizes.elem[self.work.operands[0].tensor] not in FLOATS or is_dequantized(model, node.inp(1)):
+        """Is it MatMul of constant weights, and Add of a constant that has one row? Not of bytes."""
+        node, model = self.work.node, self.problem.model
+        if model.sizes.elem[self.work.operands[0].tensor] not in FLOATS or is_dequantized(model, node.inp(1)):
             return False
         if not self.pinned[0] or self.pinned[1] or node.attr("alpha", 1.0) != 1:
             return False
