@@ -258,21 +258,10 @@ LIKE( batch, onnx )
 FORM( batch, FUSED_MATMUL, "f32" )
 FORM( batch, FUSED_BATCH, "f32" )
 """
-WHOLE = """TARGET( whole, "as onnx, where matrices stay whole" )
-LIKE( whole, onnx )
-FORM( whole, PARTED_MATMUL, "f64" )
-"""
 CHEAP = """TARGET( cheap, "flags that cost less than those of ort" )
 LIKE( cheap, ort )
 CHARGE( cheap, FUSED_FLAG, 1 )
 """
-
-
-def whole(tmp):
-    """The file of the target that has no float32 in parts: models whose proofs want what only more conversions have."""
-    path = Path(tmp) / "whole.def"
-    path.write_text(WHOLE)
-    return str(path)
 
 
 def by_both(prog, src, tmp, target):
@@ -446,7 +435,7 @@ def rows_of_targets(prog, tmp):
             yield f"{op}: {why or lost or claim(words)}"
     for net, least in ((windows(), 8), (pooled(), 12)):
         onnx.save(net, tmp / "net.onnx")
-        why, lost, words, _ = by_both(prog, tmp / "net.onnx", tmp, whole(tmp))
+        why, lost, words, _ = by_both(prog, tmp / "net.onnx", tmp, common.whole(tmp))
         if why or lost or claim(words)[::2] != [least, least] or "\nrefold " not in words:
             yield f"a net of {least} conversions: {why or lost or claim(words)}"
     onnx.save(of_constants(), tmp / "constants.onnx")
@@ -537,7 +526,7 @@ def unrolled(prog, tmp):
     graph = nodes, [("x", T.FLOAT, [8, 2, 2, 4, 4, 24]), ("a", T.FLOAT, [2, 1, 4, 64, 64])], [("q", T.FLOAT, part), ("k", T.FLOAT, part), ("y", T.FLOAT, [2, 256, 24])]
     numbers = {"cut": np.array([32, 2, 2, 2, 2, 24]), "tokens": np.array([2, 256, 24]), "heads": np.array([2, 64, 4, 3, 1, 24]), "ones": np.array([1, 1, 1]),
                "first": np.array([0]), "w": np.ones((24, 72), np.float32), "u": np.ones((24, 24), np.float32), "b": np.ones(72, np.float32), "d": np.ones(24, np.float32)}
-    wrong, claimed = certified(prog, src, graph, numbers, whole(tmp))
+    wrong, claimed = certified(prog, src, graph, numbers, common.whole(tmp))
     if wrong or claimed[:3:2] != [2, 2]:
         yield f"unrolled: {wrong or claimed}"
 
@@ -572,7 +561,7 @@ def rotated_blocks(prog, tmp):
     ints = {"heads": [2, 17, 3, 3, 8], "rows": [2, 3, 16, 8], "flat": [6, 17, 8], "keys": [2, 3, 8, 17], "tokens": [2, 17, 24], "last": [-1]} | {str(i): [i] for i in (0, 1, 2, 3, 8, 17)}
     floats = {"scale": [24], "w": [24, 72], "bias": [72], "u": [24, 24], "cos": [16, 8], "sin": [16, 8], "half": [1]}
     numbers = {k: np.array(v) for k, v in ints.items()} | {k: np.ones(v, np.float32) for k, v in floats.items()}
-    wrong, claimed = certified(prog, src, graph, numbers, whole(tmp))
+    wrong, claimed = certified(prog, src, graph, numbers, common.whole(tmp))
     if wrong or claimed[:3:2] != [3 * blocks] * 2:
         yield f"rotated blocks: {wrong or claimed}"
 
@@ -1490,8 +1479,8 @@ def rotary(prog, tmp):
     value, by atoms that a fold of all candidates names; nothing else bounds them."""
     for name, least in (("partial_rotary", 6), ("pair_rotary", 9), ("fused_rotary", 6)):
         src, proof, out, report = UNIT / f"{name}.rlt", tmp / "proof.txt", tmp / "out.onnx", tmp / "report.json"
-        common.relayout(prog, "optimize", src, "-o", out, "--target", whole(tmp), "--proof", proof, "--json", report)
-        found, r = json.loads(report.read_text())["conversions"], common.relayout(prog, "check-proof", proof, src, out, "--target", whole(tmp))
+        common.relayout(prog, "optimize", src, "-o", out, "--target", common.whole(tmp), "--proof", proof, "--json", report)
+        found, r = json.loads(report.read_text())["conversions"], common.relayout(prog, "check-proof", proof, src, out, "--target", common.whole(tmp))
         if r.status or (found["after"], found["lower_bound"]) != (least, least):
             yield f"{name}: {r.message} {found}"
 
@@ -1538,7 +1527,7 @@ def fewer_of_more_bytes(prog, tmp):
     model = test_targets.model_of(nodes, [("a", T.FLOAT, [2, 8, 64]), ("b", T.FLOAT, [2, 3, 64])], [("y", T.FLOAT, [2, 8, 64])], opset=17)
     model.graph.initializer.extend(onnx.numpy_helper.from_array(x, name) for name, x in weights.items())
     onnx.save(model, tmp / "joined.onnx")
-    why, lost, words, out = by_both(prog, tmp / "joined.onnx", tmp, whole(tmp))
+    why, lost, words, out = by_both(prog, tmp / "joined.onnx", tmp, common.whole(tmp))
     count, size = Pair(tmp / "joined.onnx", out).main.moved
     if why or lost or not (count < claim(words)[0] and size > claim(words)[1]):
         yield f"{why or lost or (claim(words), count, size)}"
