@@ -268,6 +268,21 @@ static bool fold_one_hot(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     return true;
 }
 
+/* A list with some numbers put in other ones' place: how an exporter writes sizes of which one is a tensor's. */
+static bool fold_scatter(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
+    rl_cells x, at, now;
+    (void)arg, (void)port;
+    if (!load(s, 0, &x) || !load(s, 1, &at) || !load(s, 2, &now) || x.rank != 1 || at.n != now.n || out->n != x.n) return false;
+    if (rl_attr_find(s->n, "reduction") && !rl_attr_is(s->n, "reduction", "none")) return false;
+    memcpy(out->cell, x.cell, x.n * sizeof *x.cell);
+    for (uint32_t i = 0; i < at.n; i++) {
+        cell c = at.cell[i];
+        if (c.kind != CELL_INT || c.num < -x.dim[0] || c.num >= x.dim[0]) return false;
+        out->cell[c.num < 0 ? c.num + x.dim[0] : c.num] = now.cell[i];
+    }
+    return true;
+}
+
 static bool fold_shape(rl_shaper *s, int arg, uint32_t port, rl_cells *out) {
     const rl_valinfo *x = input(s, 0);
     (void)arg, (void)port;
@@ -415,6 +430,8 @@ static const struct { fold_fn *fn; int arg; } folds[RL_NOP] = {
     ROW(ReduceSum, fold_reduce, ADD),
     ROW(Reshape, fold_copy, 0),
     ROW(Round, fold_unary, ROUND),
+    ROW(Scatter, fold_scatter, 0),
+    ROW(ScatterElements, fold_scatter, 0),
     ROW(Shape, fold_shape, 0),
     ROW(Sign, fold_unary, SIGN),
     ROW(Size, fold_size, 0),
