@@ -449,8 +449,8 @@ static void heads_form(rl_plan *p, rl_oplegal *op) {
     close_form(op, f);
 }
 
-/* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead, and where it is parted one for each of both sides; of
- * FusedMatMul 32, or 8 for each. */
+/* Of a product: up to 10 by matmul_forms and gemm_forms, beside one for each split of the lead; in parts one for each split of up to MAXPART tokens on
+ * both sides; of FusedMatMul 32, or 8 for each. */
 static uint32_t most_forms(const rl_plan *p, const rl_oplegal *op) {
     const lead_tokens a = lead_of(op, RL_G_M), b = lead_of(op, RL_G_N);
     uint32_t split = RL_MAX(nsplit(&a), nsplit(&b));
