@@ -253,15 +253,14 @@ static bool is_linear(const rl_plan *p, const rl_oplegal *op) {
     return op->noperand < 4 || (rl_attr_float(n, "beta", 1) == 1 && !op->operand[3].pin && !group_in(op, RL_G_LEAD, 3));
 }
 
-/* A product x (P Q K) with a constant matrix w (K H free) as products with each of its parts (H K free): (P H Q free). row, head: bits of the tokens of
+/* A product x (P Q K) with a constant matrix w (K H free) as products with each of its parts (H K free): (P H Q free). row, head: bits of the tokens l of
  * x that are Q, and of those that w makes that are H. */
-static void parted_form(rl_plan *p, rl_oplegal *op, uint32_t x, uint8_t nfree, uint32_t row, uint32_t head) {
-    const lead_tokens l = lead_of(op, nfree);
+static void parted_form(rl_plan *p, rl_oplegal *op, uint32_t x, uint8_t nfree, const lead_tokens *l, uint32_t row, uint32_t head) {
     uint8_t rows = x == A_ ? RL_G_M : RL_G_N;
     rl_form *f = add_form(p, op, RL_FORM_PARTS, 8);
     for (uint32_t t = 0, k = 0; t < op->ntoken; t++)
         if (f->group[t] == nfree && head >> k++ & 1) f->group[t] = RL_G_TRAIL;
-    for (uint32_t k = 0; k < l.n; k++) f->group[l.token[k]] = row >> k & 1 ? rows : RL_G_LEAD;
+    for (uint32_t k = 0; k < l->n; k++) f->group[l->token[k]] = row >> k & 1 ? rows : RL_G_LEAD;
     set_seq(f, x, RL_G_LEAD, rows, RL_G_K);
     set_seq(f, A_ + B_ - x, RL_G_TRAIL, RL_G_K, nfree);
     memcpy(f->seq[Y_], (uint8_t[]){RL_G_LEAD, RL_G_TRAIL, rows, nfree, RL_END}, 5);
@@ -279,9 +278,9 @@ static void parted_forms(rl_plan *p, rl_oplegal *op, uint32_t x, uint8_t nfree) 
     for (uint32_t t = 0; t < op->ntoken; t++) nmade += op->label[op->token[t].label].group == nfree;
     for (uint32_t k = 0; k < l.n; k++) own |= (uint32_t)(op->label[op->token[l.token[k]].label].group != RL_G_LEAD) << k;
     if (nmade < 2) return;
-    if (l.n > MAXPART && l.n <= MAXLEAD && own) parted_form(p, op, x, nfree, own, (1u << (nmade - 1)) - 1);
+    if (l.n > MAXPART && l.n <= MAXLEAD && own) parted_form(p, op, x, nfree, &l, own, (1u << (nmade - 1)) - 1);
     for (uint32_t row = 1; l.n <= MAXPART && row < 1u << l.n; row++)
-        for (uint32_t head = 1; head < 1u << RL_MIN(nmade, (uint32_t)MAXPART) && head + 1 != 1u << nmade; head++) parted_form(p, op, x, nfree, row, head);
+        for (uint32_t head = 1; head < 1u << RL_MIN(nmade, (uint32_t)MAXPART) && head + 1 != 1u << nmade; head++) parted_form(p, op, x, nfree, &l, row, head);
 }
 
 /* Not of bytes, which a runtime then multiplies as floats. */

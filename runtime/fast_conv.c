@@ -407,7 +407,7 @@ static bool make_pool(rl_making *m, const rl_convolution *v, int alg) {
 /* oneDNN's average counts what lies in the input, or in the pads as well; a window that ceil_mode lets reach past those is neither. */
 static bool pool_fits(const rl_call *c, const rl_convolution *v) {
     for (uint32_t i = 0; i < v->w.r; i++) {
-        int64_t reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
+        int64_t reach = rl_window_reach(&v->w, i);
         if (v->w.kernel[i] < 1 || v->before[i] >= reach || v->after[i] >= reach) return false;
         if (c->arg == RL_POOL_AVERAGE && v->after[i] > v->w.after[i] && rl_attr_int(c->node, "count_include_pad", 0)) return false;
     }

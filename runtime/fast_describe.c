@@ -33,7 +33,7 @@ bool rl_conv_set_window(rl_convolution *v) {
         v->stride[i] = v->w.stride[i];
         v->dilation[i] = v->w.dilation[i] - 1;
         v->before[i] = v->w.before[i];
-        int64_t out = v->back ? v->w.in[i] : v->w.out[i], in = v->back ? v->w.out[i] : v->w.in[i], reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
+        int64_t out = v->back ? v->w.in[i] : v->w.out[i], in = v->back ? v->w.out[i] : v->w.in[i], reach = rl_window_reach(&v->w, i);
         v->after[i] = v->back ? (in - 1) * v->stride[i] + reach - out - v->before[i] : (out - 1) * v->stride[i] + reach - in - v->before[i];
         if (out <= 0 || v->before[i] < 0 || (!v->back && v->after[i] < 0 && -v->after[i] >= v->stride[i])) return false;
     }

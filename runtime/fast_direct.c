@@ -88,10 +88,7 @@ static bool has_gaps(const rl_call *c, const rl_convolution *v) {
 /* Of large windows on small images, most of which are cut by the pads, each in another way, oneDNN does more at a time. */
 static bool is_all_edges(const rl_convolution *v) {
     int64_t whole = 1;
-    for (uint32_t i = 0; i < v->w.r; i++) {
-        int64_t reach = (v->w.kernel[i] - 1) * v->w.dilation[i] + 1;
-        whole *= RL_MAX((int64_t)0, (v->w.in[i] - reach) / v->w.stride[i] + 1);
-    }
+    for (uint32_t i = 0; i < v->w.r; i++) whole *= RL_MAX((int64_t)0, (v->w.in[i] - rl_window_reach(&v->w, i)) / v->w.stride[i] + 1);
     return taps_of(v) >= LARGE_WINDOW && 5 * whole < 2 * rl_product(v->dim + 2, v->w.r);
 }
 

@@ -21,10 +21,6 @@ typedef struct {
     int64_t planes, parts, size; /* parts: pieces of the planes; size: floats of a buffer */
 } pools;
 
-static int64_t reach_of(const rl_window *w, uint32_t i) {
-    return (w->kernel[i] - 1) * w->dilation[i] + 1;
-}
-
 /* n numbers that count for nothing. */
 static void clear(const pools *p, float *y, int64_t n) {
     const float none = p->count ? 0 : -INFINITY;
@@ -41,7 +37,7 @@ static void take_in(const pools *p, float *y, const float *x, int64_t step, int6
 static void pool_lines(const pools *p, const float *x, float *y, int64_t lines, int64_t first, int64_t n) {
     float copy[BUFFER], whole[BUFFER];
     uint32_t d = p->w->r - 1;
-    int64_t in = p->w->in[d], out = p->w->out[d], s = p->w->stride[d], reach = reach_of(p->w, d), at = first * s - p->w->before[d];
+    int64_t in = p->w->in[d], out = p->w->out[d], s = p->w->stride[d], reach = rl_window_reach(p->w, d), at = first * s - p->w->before[d];
     int64_t width = (n - 1) * s + reach, from = RL_MIN(RL_MAX(-at, 0), width), to = RL_MAX(RL_MIN(in - at, width), from);
     bool as_is = at == 0 && n == out && width <= in && lines * in <= BUFFER;
     if (as_is) width = in;
@@ -63,7 +59,7 @@ static void pool_lines(const pools *p, const float *x, float *y, int64_t lines, 
 
 static void along_last(const pools *p, const float *x, float *y, int64_t lines) {
     uint32_t d = p->w->r - 1;
-    int64_t in = p->w->in[d], out = p->w->out[d], s = p->w->stride[d], reach = reach_of(p->w, d);
+    int64_t in = p->w->in[d], out = p->w->out[d], s = p->w->stride[d], reach = rl_window_reach(p->w, d);
     int64_t some = RL_MIN(out, (BUFFER - reach) / s + 1), many = some == out ? RL_MAX(BUFFER / RL_MAX(in, (out - 1) * s + reach), 1) : 1;
     for (int64_t l = 0; l < lines; l += many)
         for (int64_t j = 0; j < out; j += some) pool_lines(p, x + l * in, y + l * out, RL_MIN(many, lines - l), j, RL_MIN(some, out - j));
@@ -77,7 +73,7 @@ static void along(const pools *p, uint32_t d, const float *x, float *y, int64_t 
         for (int64_t o = 0, m; o < out; o += m) {
             int64_t at = o * s - p->w->before[d], t = at < 0 ? RL_MIN((-at + dilation - 1) / dilation, kernel) : 0;
             int64_t end = at < in ? RL_MIN((in - at + dilation - 1) / dilation, kernel) : t;
-            m = s == 1 && t == 0 && end == kernel ? RL_MIN(out - o, in - at - reach_of(p->w, d) + 1) : 1;
+            m = s == 1 && t == 0 && end == kernel ? RL_MIN(out - o, in - at - rl_window_reach(p->w, d) + 1) : 1;
             if (t < end) take_in(p, y + o * inner, x + (at + t * dilation) * inner, dilation * inner, end - t, m * inner);
         }
 }
@@ -108,7 +104,7 @@ bool rl_pools_planes(const rl_call *c, const rl_tensor *x, const rl_window *w) {
     bool fits = !c->step->native && x->dtype == RL_F32 && rl_is_dense(x) && !rl_is_channels_last(x) && rl_product(w->out, w->r) > 0;
     for (uint32_t i = 0; i < w->r; i++) fits = fits && w->kernel[i] > 0;
     uint32_t d = w->r - 1;
-    return fits && reach_of(w, d) <= BUFFER / 2 && w->in[d] > 0;
+    return fits && rl_window_reach(w, d) <= BUFFER / 2 && w->in[d] > 0;
 }
 
 rl_status rl_pool_planes(rl_call *c, const rl_tensor *x, const rl_window *w) {

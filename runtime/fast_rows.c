@@ -206,11 +206,14 @@ static rl_row_reduce reduces_by(const reduction *r) {
     return r->op == RL_RD_MAX ? RL_REDUCE_MAX : r->op == RL_RD_MIN ? RL_REDUCE_MIN : RL_REDUCE_SUM;
 }
 
+/* Is the sum neither too large nor too small for floats, whose squares it is of? */
+static bool holds_squares(float sum) { return sum > 1e-30f && sum < FLT_MAX; }
+
 /* The length of a row; in double where squares are too large or too small for a float. */
 static float length(const rl_rows *rows, const float *x, int64_t n) {
     float squares = rows->squares(x, n, 0);
     double sum = 0;
-    if (squares > 1e-30f && squares < FLT_MAX) return sqrtf(squares);
+    if (holds_squares(squares)) return sqrtf(squares);
     for (int64_t i = 0; i < n; i++) sum += (double)x[i] * x[i];
     return (float)sqrt(sum);
 }
@@ -298,7 +301,7 @@ static void join_rows(const reduction *r, float *y, const float *x, const float 
 static void lengths(const reduction *r, const float *x, float *y, int64_t n) {
     double sum[STRIP];
     bool fits = true;
-    for (int64_t i = 0; i < n; i++) fits = fits && y[i] > 1e-30f && y[i] < FLT_MAX;
+    for (int64_t i = 0; i < n; i++) fits = fits && holds_squares(y[i]);
     if (fits) {
         r->rows->op[RL_ROW_SQRT](y, y, NULL, 0, n, 0, 0);
         return;

@@ -47,7 +47,7 @@ rl_status rl_conv_transpose_window(rl_call *c, const rl_tensor *x, const int64_t
         w->out[i] = in;
         if (in > INT32_MAX || (extra && (extra[i] < 0 || extra[i] > INT32_MAX)) || (given && (given[i] < 0 || given[i] > INT32_MAX)))
             return rl_call_fail(c, RL_ELIMIT, "spatial dim %u of %lld, and what is asked of it", i, (long long)in);
-        full = (in - 1) * w->stride[i] + (extra ? extra[i] : 0) + (w->kernel[i] - 1) * w->dilation[i] + 1;
+        full = (in - 1) * w->stride[i] + (extra ? extra[i] : 0) + rl_window_reach(w, i);
         w->in[i] = full - w->before[i] - w->after[i];
         if (!given && padding != RL_AUTOPAD_SAME_UPPER && padding != RL_AUTOPAD_SAME_LOWER) continue;
         w->in[i] = given ? given[i] : in * w->stride[i];
@@ -106,7 +106,7 @@ rl_status rl_ref_col2im(rl_call *c) {
     RL_TRY(rl_call_dims(c, r, block));
     RL_TRY(rl_window_attrs(c, r, block, &w));
     for (uint32_t i = 0; i < r; i++) {
-        int64_t room = image[i] + w.before[i] + w.after[i] - (w.kernel[i] - 1) * w.dilation[i] - 1;
+        int64_t room = image[i] + w.before[i] + w.after[i] - rl_window_reach(&w, i);
         w.in[i] = image[i];
         w.out[i] = room < 0 ? 0 : room / w.stride[i] + 1;
     }

@@ -44,7 +44,7 @@ rl_status rl_window_attrs(rl_call *c, uint32_t r, const int64_t *kernel, rl_wind
 
 /* The output's size of dim i, and its pads where auto_pad says. */
 static int64_t slide(rl_window *w, uint32_t i, rl_autopad padding, bool ceils) {
-    int64_t s = w->stride[i], reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+    int64_t s = w->stride[i], reach = rl_window_reach(w, i);
     if (padding == RL_AUTOPAD_SAME_UPPER || padding == RL_AUTOPAD_SAME_LOWER) {
         int64_t out = (w->in[i] + s - 1) / s, pad = RL_MAX((out - 1) * s + reach - w->in[i], 0);
         w->before[i] = padding == RL_AUTOPAD_SAME_UPPER ? pad / 2 : pad - pad / 2;

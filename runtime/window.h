@@ -20,6 +20,9 @@ typedef struct {
     int64_t in[RL_RANK], out[RL_RANK], kernel[RL_RANK], stride[RL_RANK], dilation[RL_RANK], before[RL_RANK], after[RL_RANK];
 } rl_window;
 
+/* How many places of dim i one window spans, from its first tap to its last. */
+static inline int64_t rl_window_reach(const rl_window *w, uint32_t i) { return (w->kernel[i] - 1) * w->dilation[i] + 1; }
+
 typedef enum { RL_AUTOPAD_NOTSET, RL_AUTOPAD_SAME_UPPER, RL_AUTOPAD_SAME_LOWER, RL_AUTOPAD_VALID } rl_autopad;
 rl_autopad rl_window_padding(const rl_call *c);
 /* kernel_shape (where missing: `kernel`; RL_EMODEL when that is NULL too), strides, dilations and pads; `in` is the caller's. */
